@@ -1,0 +1,27 @@
+/** Why an action is in a plan or a difference in the drift log: one sentence each, the same text everywhere. */
+export const REASONS = {
+  'not-created-yet': 'The object is wanted and was never created.',
+  'deleted-on-broker': 'Keymesh had created the object and the broker no longer has it.',
+  'changed-in-catalogue': 'What should be there changed; the broker still has the former state.',
+  'changed-on-broker': 'Somebody changed the object on the broker.',
+  'added-on-broker': 'Somebody added this on the broker.',
+  'removed-on-broker': 'Somebody removed this on the broker.',
+  'credential-version-newer': 'The stored secret is newer than the one the broker confirmed.',
+  'password-reapply-requested': 'An operator asked for the password to be written again.',
+  'login-rejected': 'The broker rejected a login that should work.',
+  'no-longer-wanted': 'Nothing asks for the object any more; it is disabled, then removed after the grace period.',
+  'foreign-object': 'The name is taken by an object that Keymesh neither created nor adopted.',
+  'foreign-username': 'The client username exists on the broker and is not ours; taking it over would hijack a client.',
+  'profile-unsuitable': 'The shared client profile exists and its flags do not allow what is needed.',
+  'depends-on-conflict': 'An object that this one needs is in conflict.',
+  'queue-holds-messages': 'The withdrawn queue still holds messages and is kept.',
+  'adopted-by-policy': 'The object existed with our name and the adoption policy of the broker takes it over.',
+  'policy-observe-only': 'The broker is observed only.',
+  'policy-create-only': 'The policy of the broker allows creations only.',
+  'disruptive-needs-a-hand': 'The action drops live clients and waits for an operator.',
+  'disruptive-outside-window': 'The action drops live clients and waits for the window of the broker.',
+  'too-many-withdrawals': 'More registrations would be withdrawn from the broker at once than its policy allows.',
+  'too-many-deletes': 'The plan deletes more than one plan may.',
+  'empty-desired-state': 'The catalogue is empty while the broker holds objects of ours.',
+} as const
+export type Reason = keyof typeof REASONS
