@@ -23,7 +23,10 @@ export interface BrokerPort {
   /** Pages of the largest size, in no order, until the broker's cursor ends; attributes only. */
   list(kind: ObjectKind, signal?: AbortSignal): AsyncIterable<readonly BrokerObject[]>
   /** All members of one object, sorted; null when the object is absent. One listing per SEMP collection. */
-  members(ref: ObjectRef, signal?: AbortSignal): Promise<Readonly<Partial<Record<MemberKind, readonly string[]>>> | null>
+  members(
+    ref: ObjectRef,
+    signal?: AbortSignal,
+  ): Promise<Readonly<Partial<Record<MemberKind, readonly string[]>>> | null>
   /** Messages that a queue holds; null when the queue is absent or the broker cannot tell. */
   queuedMessages(queueName: string, signal?: AbortSignal): Promise<number | null>
   /** Throws `ALREADY_EXISTS` when the name is taken. The password is for a client username only. */
