@@ -1,0 +1,320 @@
+/** One forward step of the schema. A breaking one stops older programs from starting. */
+export interface Migration {
+  readonly version: number
+  readonly name: string
+  readonly sql: string
+  readonly breaking?: boolean
+}
+
+const catalogue = `
+create table accounts (
+  id text primary key,
+  name text not null unique,
+  created_at timestamptz not null default now()
+);
+create table environments (
+  account_id text not null references accounts(id),
+  id text not null,
+  name text not null,
+  primary key (account_id, id)
+);
+create table event_meshes (
+  account_id text not null references accounts(id),
+  id text not null,
+  environment_id text not null,
+  name text not null,
+  primary key (account_id, id),
+  foreign key (account_id, environment_id) references environments(account_id, id)
+);
+create table brokers (
+  account_id text not null references accounts(id),
+  id text not null,
+  event_mesh_id text,
+  name text not null,
+  kind text not null,
+  management jsonb,
+  -- A message VPN belongs to one account: the normalised management address and the VPN name.
+  management_address text,
+  management_password text,
+  management_password_version integer not null default 0,
+  messaging jsonb,
+  policy jsonb not null,
+  revision text not null,
+  updated_at timestamptz not null default now(),
+  primary key (account_id, id),
+  unique (management_address),
+  foreign key (account_id, event_mesh_id) references event_meshes(account_id, id)
+);
+create table application_domains (
+  account_id text not null references accounts(id),
+  id text not null,
+  name text not null,
+  description text not null,
+  primary key (account_id, id)
+);
+create table event_apis (
+  account_id text not null references accounts(id),
+  id text not null,
+  version text not null,
+  name text not null,
+  display_name text not null,
+  description text not null,
+  application_domain_id text not null,
+  viewpoint text,
+  document jsonb not null,
+  channels jsonb not null,
+  custom_attributes jsonb not null,
+  revision text not null,
+  updated_at timestamptz not null default now(),
+  primary key (account_id, id, version),
+  foreign key (account_id, application_domain_id) references application_domains(account_id, id)
+);
+create table products (
+  account_id text not null references accounts(id),
+  id text not null,
+  name text not null,
+  description text not null,
+  application_domain_id text not null,
+  shared boolean not null,
+  attributes jsonb not null,
+  revision text not null,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  primary key (account_id, id),
+  foreign key (account_id, application_domain_id) references application_domains(account_id, id)
+);
+create table product_versions (
+  account_id text not null,
+  product_id text not null,
+  version text not null,
+  display_name text not null,
+  description text not null,
+  state text not null,
+  approval_type text not null,
+  publicly_available boolean not null,
+  custom_attributes jsonb not null,
+  revision text not null,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  primary key (account_id, product_id, version),
+  foreign key (account_id, product_id) references products(account_id, id) on delete cascade
+);
+create table product_version_event_apis (
+  account_id text not null,
+  product_id text not null,
+  version text not null,
+  event_api_id text not null,
+  event_api_version text not null,
+  position integer not null,
+  primary key (account_id, product_id, version, event_api_id, event_api_version),
+  foreign key (account_id, product_id, version) references product_versions(account_id, product_id, version) on delete cascade,
+  foreign key (account_id, event_api_id, event_api_version) references event_apis(account_id, id, version)
+);
+create table product_version_brokers (
+  account_id text not null,
+  product_id text not null,
+  version text not null,
+  broker_id text not null,
+  primary key (account_id, product_id, version, broker_id),
+  foreign key (account_id, product_id, version) references product_versions(account_id, product_id, version) on delete cascade,
+  foreign key (account_id, broker_id) references brokers(account_id, id)
+);
+create index product_version_brokers_by_broker on product_version_brokers (account_id, broker_id);
+create table plans (
+  account_id text not null,
+  product_id text not null,
+  version text not null,
+  id text not null,
+  name text not null,
+  class_of_service_policy jsonb not null,
+  position integer not null,
+  primary key (account_id, product_id, version, id),
+  foreign key (account_id, product_id, version) references product_versions(account_id, product_id, version) on delete cascade
+);
+`
+
+const registrations = `
+create table registrations (
+  account_id text not null references accounts(id),
+  id text not null,
+  name text not null,
+  source text not null,
+  source_owner text,
+  application_domain_id text,
+  filters jsonb not null,
+  attributes jsonb not null,
+  -- Grows with every change that may alter what should be on a broker.
+  generation bigint not null default 1,
+  revision text not null,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  deleted_at timestamptz,
+  primary key (account_id, id)
+);
+create table access_requests (
+  account_id text not null,
+  registration_id text not null,
+  id text not null,
+  product_id text not null,
+  product_version text not null,
+  plan_id text not null,
+  state text not null,
+  -- Why the state is ERROR, for a person.
+  reason text,
+  filters jsonb not null,
+  approved_at timestamptz,
+  expires_at timestamptz,
+  expired_at timestamptz,
+  revision text not null,
+  created_at timestamptz not null default now(),
+  primary key (account_id, registration_id, id),
+  foreign key (account_id, registration_id) references registrations(account_id, id) on delete cascade
+);
+create index access_requests_by_product on access_requests (account_id, product_id, product_version);
+create index access_requests_by_expiry on access_requests (expires_at) where expires_at is not null and expired_at is null;
+create table credentials (
+  account_id text not null,
+  registration_id text not null,
+  id text not null,
+  name text not null,
+  consumer_key text not null,
+  -- Sealed: flattened JWE bound to this row, column and version.
+  secret text not null,
+  secret_version integer not null,
+  revision text not null,
+  issued_at timestamptz not null default now(),
+  expires_at timestamptz,
+  -- Expired, revoked or deleted: no longer wanted on any broker.
+  retired_at timestamptz,
+  primary key (account_id, id),
+  foreign key (account_id, registration_id) references registrations(account_id, id) on delete cascade
+);
+create unique index credentials_by_consumer_key on credentials (account_id, consumer_key) where retired_at is null;
+create index credentials_by_registration on credentials (account_id, registration_id);
+create index credentials_by_expiry on credentials (expires_at) where expires_at is not null and retired_at is null;
+`
+
+const reconciliation = `
+create table pairs (
+  account_id text not null,
+  registration_id text not null,
+  broker_id text not null,
+  -- A counted access request ties the registration to the broker.
+  wanted boolean not null,
+  generation bigint not null,
+  reached_generation bigint not null default 0,
+  state text not null default 'lagging',
+  reason text,
+  attempts integer not null default 0,
+  -- Not before this time, whatever the generation says; null: as soon as possible when lagging.
+  due_at timestamptz,
+  withdrawal_confirmed boolean not null default false,
+  lease_holder text,
+  lease_token bigint not null default 0,
+  lease_until timestamptz,
+  reconciled_at timestamptz,
+  changed_at timestamptz not null default now(),
+  primary key (account_id, registration_id, broker_id),
+  foreign key (account_id, registration_id) references registrations(account_id, id) on delete cascade,
+  foreign key (account_id, broker_id) references brokers(account_id, id)
+);
+create index pairs_lagging on pairs (account_id, broker_id) where reached_generation < generation;
+create index pairs_due on pairs (due_at) where due_at is not null;
+create table ledger (
+  account_id text not null,
+  broker_id text not null,
+  kind text not null,
+  name text not null,
+  -- Null: shared by all registrations of the message VPN.
+  registration_id text,
+  origin text not null,
+  -- Attributes and members as last confirmed by the broker; null: intended, outcome unknown.
+  applied jsonb,
+  confirmed_credential_version integer,
+  password_due boolean not null default false,
+  withdrawn_at timestamptz,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  primary key (account_id, broker_id, kind, name),
+  foreign key (account_id, broker_id) references brokers(account_id, id)
+);
+create index ledger_by_registration on ledger (account_id, broker_id, registration_id);
+create table adoptions (
+  account_id text not null,
+  broker_id text not null,
+  kind text not null,
+  name text not null,
+  asked_by text not null,
+  created_at timestamptz not null default now(),
+  primary key (account_id, broker_id, kind, name),
+  foreign key (account_id, broker_id) references brokers(account_id, id)
+);
+create table runs (
+  id text primary key,
+  account_id text not null,
+  broker_id text not null,
+  registration_id text,
+  kind text not null,
+  trigger text not null,
+  outcome text not null,
+  steps integer not null default 0,
+  held integer not null default 0,
+  drift integer not null default 0,
+  conflicts integer not null default 0,
+  detail jsonb not null default '{}',
+  error_code text,
+  error text,
+  started_at timestamptz not null,
+  finished_at timestamptz
+);
+create index runs_by_broker on runs (account_id, broker_id, started_at desc);
+create index runs_by_age on runs (started_at);
+create table drift (
+  id bigint generated always as identity primary key,
+  account_id text not null,
+  broker_id text not null,
+  registration_id text,
+  object_kind text not null,
+  object_name text not null,
+  kind text not null,
+  reason text not null,
+  before jsonb not null,
+  after jsonb not null,
+  -- reported, repaired, held, failed
+  action text not null,
+  run_id text not null,
+  repaired_by_run_id text,
+  detected_at timestamptz not null,
+  last_seen_at timestamptz not null,
+  repaired_at timestamptz
+);
+create unique index drift_open on drift (account_id, broker_id, object_kind, object_name, kind) where repaired_at is null;
+create index drift_by_time on drift (account_id, detected_at desc);
+create table broker_status (
+  account_id text not null,
+  broker_id text not null,
+  reachable boolean,
+  checked_at timestamptz,
+  error_code text,
+  error text,
+  semp_version text,
+  sweep_run_id text,
+  sweep_started_at timestamptz,
+  sweep_finished_at timestamptz,
+  sweep_outcome text,
+  sweep_progress jsonb,
+  paused boolean not null default false,
+  primary key (account_id, broker_id),
+  foreign key (account_id, broker_id) references brokers(account_id, id) on delete cascade
+);
+create table schedule_ticks (
+  schedule text primary key,
+  last_tick_at timestamptz not null
+);
+`
+
+export const migrations: readonly Migration[] = [
+  { version: 1, name: 'catalogue', sql: catalogue },
+  { version: 2, name: 'registrations', sql: registrations },
+  { version: 3, name: 'reconciliation', sql: reconciliation },
+]
