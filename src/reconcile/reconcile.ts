@@ -1,0 +1,235 @@
+import { objectKey } from '../domain/broker-object.ts'
+import { codeOf, errorLine, fateOf, KeymeshError } from '../domain/errors.ts'
+import { consumerKey, type RunId } from '../domain/ids.ts'
+import type { Secret } from '../domain/secret.ts'
+import { apply, supersededError } from './apply.ts'
+import { ledgerOf } from './ledger.ts'
+import { observe, readQueuedMessages } from './observe.ts'
+import { confirmations, driftRecords, pairState } from './outcome.ts'
+import type { Action, Plan } from './plan.ts'
+import {
+  type PlannedRegistration,
+  type PlanSettings,
+  planRegistration,
+  type RegistrationFacts,
+  wantedObjects,
+} from './plan-registration.ts'
+import type { BrokerFacts, BrokerPort } from './ports.ts'
+import type { FinishedRun, Intent, Lease, Pair, ReconcileStore, RunTrigger } from './store-port.ts'
+import { graceEndsAtMs } from './withdraw.ts'
+
+export interface ReconcileDependencies {
+  readonly broker: BrokerPort
+  readonly store: ReconcileStore
+  readonly now: () => number
+  readonly newRunId: () => RunId
+  /** Names this process in leases. */
+  readonly holder: string
+  readonly leaseMs: number
+  readonly settings: PlanSettings
+}
+
+export interface ReconcileRequest {
+  readonly pair: Pair
+  readonly trigger: RunTrigger
+  readonly signal?: AbortSignal
+}
+
+export type ReconcileOutcome =
+  | { readonly status: 'busy' }
+  | { readonly status: 'gone' }
+  | { readonly status: 'done'; readonly plan: Plan; readonly executed: readonly Action[] }
+
+/**
+ * One registration on one broker, the whole sentence of DESIGN section 4:
+ * take the lease, gather what the store knows, observe the broker, plan, record the intent, apply, record the outcome.
+ * A failure is recorded on the pair and thrown on; running again is always safe.
+ */
+export async function reconcileRegistration(
+  dependencies: ReconcileDependencies,
+  request: ReconcileRequest,
+): Promise<ReconcileOutcome> {
+  const { store, holder, leaseMs } = dependencies
+  const lease = await store.acquire(request.pair, holder, leaseMs)
+  if (lease === null) return { status: 'busy' }
+  const run = { runId: dependencies.newRunId(), trigger: request.trigger, startedAtMs: dependencies.now() }
+  try {
+    const facts = await store.facts(request.pair)
+    if (facts === null) {
+      await store.finish(lease, emptyRun(run, dependencies.now()))
+      return { status: 'gone' }
+    }
+    return await reconcileWithLease(dependencies, request, { lease, facts, run })
+  } catch (error) {
+    await store.finish(lease, failedRun(run, error, dependencies.now()))
+    throw error
+  }
+}
+
+type RunStart = Pick<FinishedRun, 'runId' | 'trigger' | 'startedAtMs'>
+
+interface Held {
+  readonly lease: Lease
+  readonly facts: RegistrationFacts
+  readonly run: RunStart
+}
+
+async function reconcileWithLease(
+  dependencies: ReconcileDependencies,
+  { pair, signal }: ReconcileRequest,
+  { lease, facts, run }: Held,
+): Promise<ReconcileOutcome> {
+  const { broker, store, now, leaseMs } = dependencies
+  const planned = await planNow(dependencies, facts, signal)
+  await store.intend(lease, intents(planned, facts))
+
+  const { generation } = facts.registration
+  const { executed, error } = await apply(planned.plan.steps, {
+    broker,
+    beforeWrite: async () => {
+      if (!(await store.mayWrite(lease, generation, leaseMs)))
+        throw supersededError(`registration ${pair.registrationId}`)
+    },
+    secret: (clientUsername, version) => storedSecret(store, pair, clientUsername, version),
+    ...(signal === undefined ? {} : { signal }),
+  })
+  const failed = error !== null
+  const finished: FinishedRun = {
+    ...run,
+    finishedAtMs: now(),
+    ...outcomeOf(planned.plan, error, now()),
+    reachedGeneration: !failed && pairState(planned.plan).state === 'in-sync' ? generation : null,
+    stepsRun: executed.length,
+    stepsHeld: planned.plan.steps.filter((step) => step.decision === 'held').length,
+    confirmations: confirmations(planned, ledgerOf(facts.ledger), executed),
+    ledgerChanges: ledgerChanges(planned, executed),
+    drift: driftRecords(planned.plan, executed, failed),
+  }
+  const recorded = await store.finish(lease, finished)
+  if (failed) throw error
+  if (!recorded) throw supersededError(`the lease of registration ${pair.registrationId}`)
+  return { status: 'done', plan: planned.plan, executed }
+}
+
+/** The plan that a run would execute now. Reads the store's facts and the broker, writes nothing. */
+export async function planNow(
+  { broker, now, settings }: Pick<ReconcileDependencies, 'broker' | 'now' | 'settings'>,
+  facts: RegistrationFacts,
+  signal?: AbortSignal,
+): Promise<PlannedRegistration> {
+  const wanted = wantedObjects(facts, settings)
+  if (!wanted.ok) {
+    throw new KeymeshError({
+      code: 'CANNOT_EXPRESS',
+      fate: 'stop',
+      message: `Registration ${facts.registration.registrationId} cannot be expressed on broker ${facts.brokerId}: ${wanted.problem}.`,
+      hint: 'Change the filters, the plan or the Event API; nothing was written.',
+    })
+  }
+  const brokerFacts = await broker.facts(signal)
+  const observed = await observe(broker, wanted.refs, signal)
+  // "Not found" proves absence only while the message VPN exists: it may have gone after the first read.
+  const confirmed: BrokerFacts = [...observed.values()].includes(null) ? await broker.facts(signal) : brokerFacts
+  const nowMs = now()
+  const queuedMessages = await readQueuedMessages(
+    broker,
+    queuesToDelete(facts, wanted.desired.objects, nowMs, settings),
+    signal,
+  )
+  const read = { observed, queuedMessages, requiresDisable: confirmed.requiresDisable, nowMs }
+  return planRegistration(facts, wanted.desired, read, settings)
+}
+
+function queuesToDelete(
+  facts: RegistrationFacts,
+  desired: readonly { readonly kind: string; readonly name: string }[],
+  nowMs: number,
+  { graceMs }: PlanSettings,
+): readonly string[] {
+  const wanted = new Set(desired.filter(({ kind }) => kind === 'queue').map(({ name }) => name))
+  return facts.ledger
+    .filter(({ object }) => object.kind === 'queue' && !wanted.has(object.name))
+    .filter((entry) => graceEndsAtMs(entry, nowMs, graceMs) <= nowMs)
+    .map(({ object }) => object.name)
+}
+
+async function storedSecret(store: ReconcileStore, pair: Pair, name: string, version: number): Promise<Secret> {
+  const stored = await store.secret(pair, consumerKey(name))
+  if (stored === null || stored.version !== version) throw supersededError(`credential ${name}`)
+  return stored.secret
+}
+
+function intents({ plan, adopt }: PlannedRegistration, facts: RegistrationFacts): readonly Intent[] {
+  const known = new Set(facts.ledger.map(({ object }) => objectKey(object)))
+  const created = plan.steps.flatMap(({ action, decision }): readonly Intent[] => {
+    if (action.type !== 'create' || decision !== 'run' || known.has(objectKey(action.object))) return []
+    const { kind, name } = action.object
+    return [{ object: { kind, name }, shared: kind === 'clientProfile', origin: 'created' }]
+  })
+  const adopted = adopt.map(
+    (object): Intent => ({ object, shared: object.kind === 'clientProfile', origin: 'adopted' }),
+  )
+  return plan.refused === null ? [...created, ...adopted] : []
+}
+
+/** Rows of objects that the run deleted are forgotten too; a refused plan changes nothing. */
+function ledgerChanges({ plan, ledgerChanges: changes }: PlannedRegistration, executed: readonly Action[]) {
+  if (plan.refused !== null) return { forget: [], withdraw: [], restore: [] }
+  const deleted = executed.flatMap((action) =>
+    action.type === 'delete' ? [{ kind: action.kind, name: action.name }] : [],
+  )
+  return { ...changes, forget: [...changes.forget, ...deleted] }
+}
+
+const HOUR_MS = 3_600_000
+
+function outcomeOf(
+  plan: Plan,
+  error: unknown,
+  nowMs: number,
+): Pick<FinishedRun, 'state' | 'reason' | 'error' | 'dueAtMs'> {
+  if (error !== null) return failure(error, nowMs)
+  const { state, reason } = pairState(plan)
+  // What is held waits for a window or a person: looked at again each hour, and at once when something changes.
+  const again = state === 'in-sync' ? plan.waitsUntilMs : Math.min(plan.waitsUntilMs ?? Infinity, nowMs + HOUR_MS)
+  return { state, reason, error: null, dueAtMs: again }
+}
+
+function failure(error: unknown, nowMs: number): Pick<FinishedRun, 'state' | 'reason' | 'error' | 'dueAtMs'> {
+  const message = errorLine(error)
+  const fate = fateOf(error)
+  const superseded = codeOf(error) === 'SUPERSEDED'
+  return {
+    state: superseded ? 'lagging' : 'error',
+    reason: message,
+    error: { code: codeOf(error), fate, message },
+    // The queue retries sooner; this is for the poll, when the queue gave up or lost the job.
+    dueAtMs: superseded ? null : fate === 'stop' ? Infinity : nowMs + 60_000,
+  }
+}
+
+const NOTHING_DONE = {
+  reachedGeneration: null,
+  stepsRun: 0,
+  stepsHeld: 0,
+  confirmations: [],
+  ledgerChanges: { forget: [], withdraw: [], restore: [] },
+  drift: [],
+} as const
+
+const emptyRun = (run: RunStart, nowMs: number): FinishedRun => ({
+  ...run,
+  ...NOTHING_DONE,
+  finishedAtMs: nowMs,
+  state: 'in-sync',
+  reason: null,
+  error: null,
+  dueAtMs: null,
+})
+
+const failedRun = (run: RunStart, error: unknown, nowMs: number): FinishedRun => ({
+  ...run,
+  ...NOTHING_DONE,
+  finishedAtMs: nowMs,
+  ...failure(error, nowMs),
+})

@@ -1,0 +1,84 @@
+import type { BrokerObject, ObjectRef } from '../domain/broker-object.ts'
+import type { Fate } from '../domain/errors.ts'
+import type { AccountId, BrokerId, ConsumerKey, RegistrationId, RunId } from '../domain/ids.ts'
+import type { Secret } from '../domain/secret.ts'
+import type { LedgerChanges } from './ledger.ts'
+import type { Drift } from './plan.ts'
+import type { RegistrationFacts } from './plan-registration.ts'
+
+export interface Pair {
+  readonly accountId: AccountId
+  readonly registrationId: RegistrationId
+  readonly brokerId: BrokerId
+}
+
+/** The right to write for one pair, until `untilMs` unless renewed. The token orders the holders. */
+export interface Lease {
+  readonly pair: Pair
+  readonly holder: string
+  readonly token: number
+}
+
+/** What the ledger learns from the broker's answers. */
+export interface Confirmation {
+  readonly object: ObjectRef
+  readonly applied: Pick<BrokerObject, 'attributes' | 'members'> | null
+  readonly credentialVersion: number | null
+  /** Also clears a request to write the password again. */
+  readonly passwordWritten: boolean
+}
+
+export type DriftAction = 'repaired' | 'held' | 'reported' | 'failed'
+export interface DriftRecord {
+  readonly drift: Drift
+  readonly action: DriftAction
+}
+
+export type RunTrigger = 'on-demand' | 'poll' | 'sweep' | 'operator'
+
+export type PairState = 'in-sync' | 'held' | 'conflict' | 'refused' | 'error' | 'lagging'
+
+export interface FinishedRun {
+  readonly runId: RunId
+  readonly trigger: RunTrigger
+  readonly startedAtMs: number
+  readonly finishedAtMs: number
+  readonly state: PairState
+  readonly reason: string | null
+  readonly error: { readonly code: string; readonly fate: Fate; readonly message: string } | null
+  /** Set when the broker has all that this generation wants. */
+  readonly reachedGeneration: number | null
+  /** When to look again although nothing changed; null: not before the next change or sweep. */
+  readonly dueAtMs: number | null
+  readonly stepsRun: number
+  readonly stepsHeld: number
+  readonly confirmations: readonly Confirmation[]
+  readonly ledgerChanges: LedgerChanges
+  readonly drift: readonly DriftRecord[]
+}
+
+export interface StoredSecret {
+  readonly version: number
+  readonly secret: Secret
+}
+
+/** What the reconcile shell needs of the store. Every method may batch with its neighbours; none holds a transaction. */
+export interface ReconcileStore {
+  /** Null when another holder has the pair. */
+  acquire(pair: Pair, holder: string, ttlMs: number): Promise<Lease | null>
+  /** Null when the registration or the broker is gone from the store. */
+  facts(pair: Pair): Promise<RegistrationFacts | null>
+  /** Asked before each write: the lease is still ours (and is renewed) and the generation is still this one. */
+  mayWrite(lease: Lease, generation: number, ttlMs: number): Promise<boolean>
+  /** The intent to create, after the object was seen absent and before it is sent; or an adoption. */
+  intend(lease: Lease, entries: readonly Intent[]): Promise<void>
+  secret(pair: Pair, consumerKey: ConsumerKey): Promise<StoredSecret | null>
+  /** Writes the whole outcome and gives the lease back. False when the lease was lost: nothing is written then. */
+  finish(lease: Lease, run: FinishedRun): Promise<boolean>
+}
+
+export interface Intent {
+  readonly object: ObjectRef
+  readonly shared: boolean
+  readonly origin: 'created' | 'adopted'
+}

@@ -1,0 +1,35 @@
+import { Kysely, PostgresDialect } from 'kysely'
+import pg from 'pg'
+import type { Schema } from './schema.ts'
+
+export type Database = Kysely<Schema>
+
+export interface OpenDatabase {
+  readonly db: Database
+  readonly pool: pg.Pool
+  close(): Promise<void>
+}
+
+export interface DatabaseOptions {
+  readonly connectionString: string
+  readonly maxConnections: number
+  /** Told of errors of idle connections, which would otherwise end the process. */
+  readonly onIdleError: (error: Error) => void
+}
+
+// int8 as a number: generations, versions and ids of ours stay far below 2^53.
+pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text))
+
+export function openDatabase(options: DatabaseOptions): OpenDatabase {
+  const pool = new pg.Pool({
+    connectionString: options.connectionString,
+    max: options.maxConnections,
+    application_name: 'keymesh',
+    // A broken network is noticed instead of waited for.
+    keepAlive: true,
+    connectionTimeoutMillis: 10_000,
+  })
+  pool.on('error', options.onIdleError)
+  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
+  return { db, pool, close: () => db.destroy() }
+}

@@ -1,0 +1,2 @@
+/** Row types by table, as `migrations.ts` creates them. */
+export type Schema = Record<never, never>
