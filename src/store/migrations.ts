@@ -59,8 +59,8 @@ create table event_apis (
   name text not null,
   display_name text not null,
   description text not null,
-  application_domain_id text not null,
-  viewpoint text,
+  application_domain_id text,
+  viewpoint text not null,
   document jsonb not null,
   channels jsonb not null,
   custom_attributes jsonb not null,
@@ -74,7 +74,7 @@ create table products (
   id text not null,
   name text not null,
   description text not null,
-  application_domain_id text not null,
+  application_domain_id text,
   shared boolean not null,
   attributes jsonb not null,
   revision text not null,
@@ -162,6 +162,8 @@ create table access_requests (
   -- Why the state is ERROR, for a person.
   reason text,
   filters jsonb not null,
+  -- Makes queue names unguessable where every client of the message VPN may consume.
+  queue_nonce text not null,
   approved_at timestamptz,
   expires_at timestamptz,
   expired_at timestamptz,
@@ -289,6 +291,7 @@ create table drift (
   repaired_at timestamptz
 );
 create unique index drift_open on drift (account_id, broker_id, object_kind, object_name, kind) where repaired_at is null;
+create index drift_open_by_registration on drift (account_id, broker_id, registration_id) where repaired_at is null;
 create index drift_by_time on drift (account_id, detected_at desc);
 create table broker_status (
   account_id text not null,
