@@ -21,12 +21,14 @@ export interface QueueNameParts {
   readonly registrationId: string
   readonly accessRequestId: string
   readonly eventApiId?: string
+  /** Where every client of the message VPN may consume, a stored random text keeps the name unguessable. */
+  readonly nonce?: string
 }
 
 /** 34 characters, derived from all parts together: nobody can choose ids so that two queues meet. */
 export function queueName(parts: QueueNameParts): string {
-  const { accountId, registrationId, accessRequestId, eventApiId = null } = parts
-  return `keymesh-${hash128('queue', [accountId, registrationId, accessRequestId, eventApiId])}`
+  const { accountId, registrationId, accessRequestId, eventApiId = null, nonce = null } = parts
+  return `keymesh-${hash128('queue', [accountId, registrationId, accessRequestId, eventApiId, nonce])}`
 }
 
 /** JSON keeps the parts apart, whatever characters they hold. 26 characters of base32, lower case. */

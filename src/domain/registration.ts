@@ -18,6 +18,8 @@ export interface CountedAccessRequest {
   readonly id: AccessRequestId
   readonly filters: Filters
   readonly classOfServicePolicy: ClassOfServicePolicy
+  /** Random, stored with the request; part of its queue names where every client may consume. */
+  readonly queueNonce: string
   readonly eventApis: readonly { readonly id: EventApiId; readonly channels: readonly Channel[] }[]
 }
 

@@ -161,6 +161,7 @@ function desiredQueue(
     registrationId: registration.registrationId,
     accessRequestId: request.id,
     ...(eventApi === null ? {} : { eventApiId: eventApi }),
+    ...(policy.queuePermission === 'consume' ? { nonce: request.queueNonce } : {}),
   })
   const owner = queueOwner(registration.credentials, input.queueOwners[name])
   if (owner === null) return null
