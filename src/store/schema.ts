@@ -1,2 +1,327 @@
+import type { ColumnType, Generated } from 'kysely'
+import type {
+  BrokerPolicy,
+  Channel,
+  ClassOfServicePolicy,
+  ManagementSettings,
+  MessagingSettings,
+  ProductState,
+  Viewpoint,
+} from '../domain/catalogue.ts'
+import type { AccessRequestState, Filters } from '../domain/registration.ts'
+
+/** Read as a value, written as JSON text: the driver would make a PostgreSQL array of a JavaScript one. */
+export type Json<Value> = ColumnType<Value, string, string>
+export type NullableJson<Value> = ColumnType<Value | null, string | null | undefined, string | null>
+export type Timestamp = ColumnType<Date, Date, Date>
+export type NullableTimestamp = ColumnType<Date | null, Date | null | undefined, Date | null>
+/** Set by the database when left out. */
+export type DefaultTimestamp = ColumnType<Date, Date | undefined, Date>
+
+export interface NameValue {
+  readonly name: string
+  readonly value: string
+}
+
+export interface AccountsTable {
+  id: string
+  name: string
+  created_at: DefaultTimestamp
+}
+
+export interface EnvironmentsTable {
+  account_id: string
+  id: string
+  name: string
+}
+
+export interface EventMeshesTable {
+  account_id: string
+  id: string
+  environment_id: string
+  name: string
+}
+
+export interface BrokersTable {
+  account_id: string
+  id: string
+  event_mesh_id: string | null
+  name: string
+  kind: 'solace'
+  management: NullableJson<ManagementSettings>
+  management_address: string | null
+  /** Sealed. */
+  management_password: string | null
+  management_password_version: Generated<number>
+  messaging: NullableJson<MessagingSettings>
+  policy: Json<BrokerPolicy>
+  revision: string
+  updated_at: DefaultTimestamp
+}
+
+export interface ApplicationDomainsTable {
+  account_id: string
+  id: string
+  name: string
+  description: string
+}
+
+export interface EventApisTable {
+  account_id: string
+  id: string
+  version: string
+  name: string
+  display_name: string
+  description: string
+  application_domain_id: string | null
+  viewpoint: Viewpoint
+  document: Json<StoredDocument>
+  channels: Json<readonly Channel[]>
+  custom_attributes: Json<readonly NameValue[]>
+  revision: string
+  updated_at: DefaultTimestamp
+}
+
+/** An AsyncAPI document, self-contained. */
+export interface StoredDocument {
+  /** `2.0.0` to `2.6.0`. */
+  readonly asyncApiVersion: string
+  readonly title: string
+  readonly json: unknown
+}
+
+export interface ProductsTable {
+  account_id: string
+  id: string
+  name: string
+  description: string
+  application_domain_id: string | null
+  shared: boolean
+  attributes: Json<readonly NameValue[]>
+  revision: string
+  created_at: DefaultTimestamp
+  updated_at: DefaultTimestamp
+}
+
+export interface ProductVersionsTable {
+  account_id: string
+  product_id: string
+  version: string
+  display_name: string
+  description: string
+  state: ProductState
+  approval_type: 'automatic' | 'manual'
+  publicly_available: boolean
+  custom_attributes: Json<readonly NameValue[]>
+  revision: string
+  created_at: DefaultTimestamp
+  updated_at: DefaultTimestamp
+}
+
+export interface ProductVersionEventApisTable {
+  account_id: string
+  product_id: string
+  version: string
+  event_api_id: string
+  event_api_version: string
+  position: number
+}
+
+export interface ProductVersionBrokersTable {
+  account_id: string
+  product_id: string
+  version: string
+  broker_id: string
+}
+
+export interface PlansTable {
+  account_id: string
+  product_id: string
+  version: string
+  id: string
+  name: string
+  class_of_service_policy: Json<ClassOfServicePolicy>
+  position: number
+}
+
+export interface RegistrationsTable {
+  account_id: string
+  id: string
+  name: string
+  source: string
+  source_owner: string | null
+  application_domain_id: string | null
+  filters: Json<Filters>
+  attributes: Json<readonly NameValue[]>
+  generation: Generated<number>
+  revision: string
+  created_at: DefaultTimestamp
+  updated_at: DefaultTimestamp
+  deleted_at: NullableTimestamp
+}
+
+export interface AccessRequestsTable {
+  account_id: string
+  registration_id: string
+  id: string
+  product_id: string
+  product_version: string
+  plan_id: string
+  state: AccessRequestState
+  reason: string | null
+  filters: Json<Filters>
+  queue_nonce: string
+  approved_at: NullableTimestamp
+  expires_at: NullableTimestamp
+  expired_at: NullableTimestamp
+  revision: string
+  created_at: DefaultTimestamp
+}
+
+export interface CredentialsTable {
+  account_id: string
+  registration_id: string
+  id: string
+  name: string
+  consumer_key: string
+  /** Sealed. */
+  secret: string
+  secret_version: number
+  revision: string
+  issued_at: DefaultTimestamp
+  expires_at: NullableTimestamp
+  retired_at: NullableTimestamp
+}
+
+export interface PairsTable {
+  account_id: string
+  registration_id: string
+  broker_id: string
+  wanted: boolean
+  generation: number
+  reached_generation: Generated<number>
+  /** `PairState` of the reconcile core; `lagging` until the first run. */
+  state: Generated<'in-sync' | 'held' | 'conflict' | 'refused' | 'error' | 'lagging'>
+  reason: string | null
+  attempts: Generated<number>
+  due_at: NullableTimestamp
+  withdrawal_confirmed: Generated<boolean>
+  lease_holder: string | null
+  lease_token: Generated<number>
+  lease_until: NullableTimestamp
+  reconciled_at: NullableTimestamp
+  changed_at: DefaultTimestamp
+}
+
+export interface LedgerTable {
+  account_id: string
+  broker_id: string
+  kind: 'clientProfile' | 'aclProfile' | 'clientUsername' | 'queue'
+  name: string
+  registration_id: string | null
+  origin: 'created' | 'adopted'
+  applied: NullableJson<LedgerApplied>
+  confirmed_credential_version: number | null
+  password_due: Generated<boolean>
+  withdrawn_at: NullableTimestamp
+  created_at: DefaultTimestamp
+  updated_at: DefaultTimestamp
+}
+
+export interface LedgerApplied {
+  readonly attributes: Readonly<Record<string, string | number | boolean>>
+  readonly members: Readonly<Record<string, readonly string[]>>
+}
+
+export interface AdoptionsTable {
+  account_id: string
+  broker_id: string
+  kind: string
+  name: string
+  asked_by: string
+  created_at: DefaultTimestamp
+}
+
+export interface RunsTable {
+  id: string
+  account_id: string
+  broker_id: string
+  registration_id: string | null
+  kind: string
+  trigger: string
+  outcome: string
+  steps: Generated<number>
+  held: Generated<number>
+  drift: Generated<number>
+  conflicts: Generated<number>
+  detail: ColumnType<Readonly<Record<string, unknown>>, string | undefined, string>
+  error_code: string | null
+  error: string | null
+  started_at: Timestamp
+  finished_at: NullableTimestamp
+}
+
+export interface DriftTable {
+  id: ColumnType<number, never, never>
+  account_id: string
+  broker_id: string
+  registration_id: string | null
+  object_kind: string
+  object_name: string
+  kind: string
+  reason: string
+  before: Json<unknown>
+  after: Json<unknown>
+  action: 'reported' | 'repaired' | 'held' | 'failed'
+  run_id: string
+  repaired_by_run_id: string | null
+  detected_at: Timestamp
+  last_seen_at: Timestamp
+  repaired_at: NullableTimestamp
+}
+
+export interface BrokerStatusTable {
+  account_id: string
+  broker_id: string
+  reachable: boolean | null
+  checked_at: NullableTimestamp
+  error_code: string | null
+  error: string | null
+  semp_version: string | null
+  sweep_run_id: string | null
+  sweep_started_at: NullableTimestamp
+  sweep_finished_at: NullableTimestamp
+  sweep_outcome: string | null
+  sweep_progress: NullableJson<unknown>
+  paused: Generated<boolean>
+}
+
+export interface ScheduleTicksTable {
+  schedule: string
+  last_tick_at: Timestamp
+}
+
 /** Row types by table, as `migrations.ts` creates them. */
-export type Schema = Record<never, never>
+export interface Schema {
+  accounts: AccountsTable
+  environments: EnvironmentsTable
+  event_meshes: EventMeshesTable
+  brokers: BrokersTable
+  application_domains: ApplicationDomainsTable
+  event_apis: EventApisTable
+  products: ProductsTable
+  product_versions: ProductVersionsTable
+  product_version_event_apis: ProductVersionEventApisTable
+  product_version_brokers: ProductVersionBrokersTable
+  plans: PlansTable
+  registrations: RegistrationsTable
+  access_requests: AccessRequestsTable
+  credentials: CredentialsTable
+  pairs: PairsTable
+  ledger: LedgerTable
+  adoptions: AdoptionsTable
+  runs: RunsTable
+  drift: DriftTable
+  broker_status: BrokerStatusTable
+  schedule_ticks: ScheduleTicksTable
+}
