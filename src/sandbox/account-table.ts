@@ -1,0 +1,89 @@
+import type { ObjectCollection, StoredObject } from './object-collection.ts'
+
+/** A simulated client connection; `queueName` when it consumes from a queue. */
+export interface ConnectedClient {
+  readonly clientUsername: string
+  readonly queueName: string | null
+}
+
+export interface ConnectOptions {
+  readonly queueName?: string
+  /** Called once when the broker drops the client; a login listener closes its socket here. */
+  readonly onDrop?: () => void
+}
+
+/** What a login with a name and a password comes to. */
+export type LoginOutcome = 'accepted' | 'unknown-username' | 'wrong-password' | 'shutdown' | 'msg-vpn-shutdown'
+
+/**
+ * The accounts of one message VPN: client usernames with their passwords, and who is connected. The SEMP server writes
+ * it; login listeners read it.
+ */
+export class AccountTable {
+  readonly #msgVpn: () => StoredObject | undefined
+  readonly #usernames: () => ObjectCollection | undefined
+  readonly #clients = new Map<ConnectedClient, (() => void) | null>()
+  /** Clients that the broker disconnected since the last reset. */
+  clientsDropped = 0
+  /** Consumers whose binding to a queue the broker ended since the last reset. */
+  consumersDropped = 0
+
+  constructor(msgVpn: () => StoredObject | undefined, usernames: () => ObjectCollection | undefined) {
+    this.#msgVpn = msgVpn
+    this.#usernames = usernames
+  }
+
+  /** The stored password in clear text, for assertions and logins; null when the username is absent. */
+  passwordOf(clientUsername: string): string | null {
+    const account = this.#usernames()?.get(clientUsername)
+    return account === undefined ? null : (account.secrets?.password?.reveal() ?? '')
+  }
+
+  checkLogin(clientUsername: string, password: string): LoginOutcome {
+    const msgVpn = this.#msgVpn()
+    if (msgVpn?.values.enabled !== true) return 'msg-vpn-shutdown'
+    const account = this.#usernames()?.get(clientUsername)
+    if (msgVpn.values.authenticationBasicType !== 'none') {
+      if (account === undefined) return 'unknown-username'
+      if (this.passwordOf(clientUsername) !== password) return 'wrong-password'
+    }
+    return account?.values.enabled === false ? 'shutdown' : 'accepted'
+  }
+
+  connect(clientUsername: string, options: ConnectOptions = {}): ConnectedClient {
+    const client: ConnectedClient = { clientUsername, queueName: options.queueName ?? null }
+    this.#clients.set(client, options.onDrop ?? null)
+    return client
+  }
+
+  disconnect(client: ConnectedClient): void {
+    this.#clients.delete(client)
+  }
+
+  clients(): ConnectedClient[] {
+    return [...this.#clients.keys()]
+  }
+
+  isConnected(client: ConnectedClient): boolean {
+    return this.#clients.has(client)
+  }
+
+  dropClients(clientUsername: string | null): void {
+    this.clientsDropped += this.#drop((client) => clientUsername === null || client.clientUsername === clientUsername)
+  }
+
+  dropConsumers(queueName: string): void {
+    this.consumersDropped += this.#drop((client) => client.queueName === queueName)
+  }
+
+  #drop(isDropped: (client: ConnectedClient) => boolean): number {
+    let dropped = 0
+    for (const [client, onDrop] of this.#clients) {
+      if (!isDropped(client)) continue
+      this.#clients.delete(client)
+      dropped += 1
+      onDrop?.()
+    }
+    return dropped
+  }
+}

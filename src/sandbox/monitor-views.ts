@@ -1,0 +1,71 @@
+import type { Values } from './attribute.ts'
+import type { BrokerModel } from './broker-model.ts'
+import type { StoredObject } from './object-collection.ts'
+import { CLIENT_USERNAMES, type ObjectTable, QUEUES } from './object-tables.ts'
+
+/** What the monitoring API shows of a configured object. */
+export interface MonitorView {
+  readonly attributes: readonly string[]
+  readonly values: (model: BrokerModel, inherited: Readonly<Values>, object: StoredObject) => Readonly<Values>
+  /** The `collections` member beside `data`: counts of child collections. */
+  readonly collections?: (model: BrokerModel, inherited: Readonly<Values>, object: StoredObject) => object
+}
+
+/** The attributes of a queue that say how it is set up and how full it is; there are some hundred counters more. */
+export const MONITORED_QUEUE_ATTRIBUTES = [
+  'accessType',
+  'deadMsgQueue',
+  'durable',
+  'egressEnabled',
+  'ingressEnabled',
+  'maxBindCount',
+  'maxMsgSize',
+  'maxMsgSpoolUsage',
+  'maxRedeliveryCount',
+  'maxTtl',
+  'msgSpoolUsage',
+  'msgVpnName',
+  'owner',
+  'permission',
+  'queueName',
+  'respectTtlEnabled',
+] as const
+
+export const MONITORED_CLIENT_USERNAME_ATTRIBUTES = [
+  'aclProfileName',
+  'clientProfileName',
+  'clientUsername',
+  'dynamic',
+  'enabled',
+  'guaranteedEndpointPermissionOverrideEnabled',
+  'msgVpnName',
+  'subscriptionManagerEnabled',
+] as const
+
+const queueSpool = (model: BrokerModel, inherited: Readonly<Values>, object: StoredObject) =>
+  model.spool(String(inherited.msgVpnName), object.key)
+
+export const MONITOR_VIEWS: ReadonlyMap<ObjectTable, MonitorView> = new Map([
+  [
+    CLIENT_USERNAMES,
+    {
+      attributes: MONITORED_CLIENT_USERNAME_ATTRIBUTES,
+      values: (_model, _inherited, object) => ({ ...object.values, dynamic: false }),
+    } satisfies MonitorView,
+  ],
+  [
+    QUEUES,
+    {
+      attributes: MONITORED_QUEUE_ATTRIBUTES,
+      values: (model, inherited, object) => ({
+        ...object.values,
+        durable: true,
+        msgSpoolUsage: queueSpool(model, inherited, object).bytes,
+      }),
+      collections: (model, inherited, object) => ({
+        msgs: { count: queueSpool(model, inherited, object).messages },
+        subscriptions: { count: object.children?.get('subscriptions')?.size ?? 0 },
+      }),
+    } satisfies MonitorView,
+  ],
+])
