@@ -1,0 +1,349 @@
+import type { AttributeValue, BrokerObject, MemberKind, ObjectKind, ObjectRef } from '../../domain/broker-object.ts'
+import type { ManagementSettings } from '../../domain/catalogue.ts'
+import { codeOf, KeymeshError } from '../../domain/errors.ts'
+import type { Secret } from '../../domain/secret.ts'
+import type { BrokerFacts, BrokerPort } from '../../reconcile/ports.ts'
+import { SempClient, type SempClientOptions, type SempRequest } from './semp-client.ts'
+import { SempPaths, withSelect } from './semp-paths.ts'
+import { readOne, readPages, type SempRead, unexpected } from './semp-reads.ts'
+import {
+  ABOUT,
+  MEMBER_ANSWERS,
+  type MemberAnswer,
+  MSG_VPN,
+  OBJECT_ANSWERS,
+  QUEUE_MONITOR,
+  toObject,
+} from './solace-answers.ts'
+import {
+  checkAttributes,
+  checkMember,
+  checkMsgVpnName,
+  checkObjectName,
+  describeObject,
+  KIND_MAPPINGS,
+  memberPlace,
+  OBJECT_WORDS,
+  quoteName,
+} from './solace-mapping.ts'
+
+export interface SolaceBrokerOptions extends SempClientOptions {
+  /** How long a read of the message VPN vouches for "absent"; default 30 seconds. */
+  readonly msgVpnFreshMs?: number
+}
+
+export interface SolaceBroker extends BrokerPort {
+  /** HTTP requests that were started, repeats and logins included. */
+  readonly requestCount: number
+}
+
+type Attributes = Readonly<Record<string, AttributeValue>>
+type MembersByKind = Readonly<Partial<Record<MemberKind, readonly string[]>>>
+
+/**
+ * The Solace adapter of the broker port, over the SEMP v2 configuration API of one message VPN.
+ *
+ * "Absent" is SEMP error code 6 and nothing else, and only while a read of the message VPN vouches for it. Callers begin
+ * every run with `facts()`; when that is longer ago than `msgVpnFreshMs`, the adapter reads the message VPN once more
+ * before it says "absent". Throws `INVALID_BROKER_URL`, `INVALID_CA_CERTIFICATE` or `INVALID_NAME` for bad settings.
+ */
+export function createSolaceBroker(
+  settings: ManagementSettings,
+  password: Secret,
+  options: SolaceBrokerOptions = {},
+): SolaceBroker {
+  checkMsgVpnName(settings.msgVpnName)
+  return new SolaceSempBroker(settings, new SempClient(settings, password, options), options.msgVpnFreshMs ?? 30_000)
+}
+
+/** Errors of the monitor API that say nothing of the queue: not there, not supported, not allowed. */
+const CANNOT_COUNT: ReadonlySet<string> = new Set([
+  'NOT_FOUND',
+  'SEMP_INVALID_PATH',
+  'SEMP_NOT_SUPPORTED',
+  'UNAUTHORIZED_SCOPE',
+])
+
+class SolaceSempBroker implements SolaceBroker {
+  readonly #msgVpnName: string
+  readonly #client: SempClient
+  readonly #paths: SempPaths
+  readonly #msgVpnFreshMs: number
+  #msgVpnReadAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(settings: ManagementSettings, client: SempClient, msgVpnFreshMs: number) {
+    this.#msgVpnName = settings.msgVpnName
+    this.#client = client
+    this.#paths = new SempPaths(settings.msgVpnName)
+    this.#msgVpnFreshMs = msgVpnFreshMs
+  }
+
+  get requestCount(): number {
+    return this.#client.requestCount
+  }
+
+  async facts(signal?: AbortSignal): Promise<BrokerFacts> {
+    const msgVpn = await this.#readMsgVpn(signal)
+    const about = {
+      kind: 'about',
+      path: this.#paths.about,
+      select: ['sempVersion'],
+      describe: () => 'read the SEMP version',
+      schema: ABOUT,
+    }
+    const { sempVersion } = await readOne(this.#client, about, signal)
+    const [major = 0, minor = 0] = sempVersion.split('.').map((part) => Number.parseInt(part, 10))
+    return {
+      sempVersion: `${major}.${minor}`,
+      requiresDisable: major < 2 || (major === 2 && minor <= 30),
+      msgVpnEnabled: msgVpn.enabled,
+      basicAuthentication: { enabled: msgVpn.authenticationBasicEnabled, type: msgVpn.authenticationBasicType },
+    }
+  }
+
+  async get(ref: ObjectRef, signal?: AbortSignal): Promise<BrokerObject | null> {
+    checkObjectName(ref)
+    const { select, one } = OBJECT_ANSWERS[ref.kind]
+    const describe = (): string => `read ${describeObject(ref)}`
+    const read = { kind: ref.kind, path: this.#paths.object(ref), select, describe, schema: one }
+    return this.#unlessAbsent(async () => {
+      const object = toObject(ref.kind, await readOne(this.#client, read, signal))
+      if (object.name !== ref.name) throw unexpected(this.#client, read, 'it is about another object')
+      return object
+    }, signal)
+  }
+
+  async *list(kind: ObjectKind, signal?: AbortSignal): AsyncGenerator<readonly BrokerObject[]> {
+    const { select, page } = OBJECT_ANSWERS[kind]
+    const describe = (): string => `list the ${OBJECT_WORDS[kind]}s of ${this.#describeMsgVpn()}`
+    const read = { kind, path: this.#paths.collection(kind), select, describe, schema: page }
+    try {
+      for await (const rows of readPages(this.#client, read, signal)) {
+        if (rows.length > 0) yield rows.map((row) => toObject(kind, row))
+      }
+    } catch (error) {
+      if (codeOf(error) !== 'NOT_FOUND') throw error
+      // A collection is never absent by itself: its message VPN is.
+      await this.#readMsgVpn(signal)
+      throw unexpected(this.#client, read, 'the collection is missing although its message VPN is there')
+    }
+  }
+
+  async members(ref: ObjectRef, signal?: AbortSignal): Promise<MembersByKind | null> {
+    checkObjectName(ref)
+    const answers = MEMBER_ANSWERS[ref.kind]
+    if (answers.length === 0) return (await this.get(ref, signal)) === null ? null : {}
+    return this.#unlessAbsent(async () => {
+      const parts = await Promise.all(answers.map((answer) => this.#listMembers(ref, answer, signal)))
+      const members: MembersByKind = {}
+      for (const part of parts) Object.assign(members, part)
+      return members
+    }, signal)
+  }
+
+  async queuedMessages(queueName: string, signal?: AbortSignal): Promise<number | null> {
+    const ref = { kind: 'queue', name: queueName } as const
+    checkObjectName(ref)
+    const request: SempRequest = {
+      method: 'GET',
+      kind: 'queueMonitor',
+      path: withSelect(this.#paths.monitoredQueue(queueName), ['msgs.count', 'msgSpoolUsage']),
+      describe: () => `count the messages of ${describeObject(ref)}`,
+      signal,
+    }
+    try {
+      const parsed = QUEUE_MONITOR.safeParse(await this.#client.send(request))
+      if (!parsed.success) return null
+      const { count } = parsed.data.collections.msgs
+      // Spooled bytes without a message: its partitions hold them, or the count is behind.
+      return count === 0 && (parsed.data.data.msgSpoolUsage ?? 0) > 0 ? null : count
+    } catch (error) {
+      if (CANNOT_COUNT.has(codeOf(error))) return null
+      throw error
+    }
+  }
+
+  async create(object: BrokerObject, password: Secret | null, signal?: AbortSignal): Promise<void> {
+    checkObjectName(object)
+    const named = { [KIND_MAPPINGS[object.kind].nameAttribute]: object.name, ...object.attributes }
+    await this.#write({
+      method: 'POST',
+      kind: object.kind,
+      path: this.#paths.collection(object.kind),
+      describe: () => `create ${describeObject(object)}`,
+      ...objectBody(object, object.attributes, named, password),
+      signal,
+    })
+  }
+
+  async update(ref: ObjectRef, attributes: Attributes, password: Secret | null, signal?: AbortSignal): Promise<void> {
+    checkObjectName(ref)
+    await this.#write({
+      method: 'PATCH',
+      kind: ref.kind,
+      path: this.#paths.object(ref),
+      describe: () => `update ${describeObject(ref)}`,
+      ...objectBody(ref, attributes, attributes, password),
+      signal,
+    })
+  }
+
+  async addMember(ref: ObjectRef, memberKind: MemberKind, member: string, signal?: AbortSignal): Promise<void> {
+    checkObjectName(ref)
+    const { collection, syntax } = memberPlace(ref.kind, memberKind)
+    checkMember(ref, memberKind, member)
+    const { memberAttribute, syntaxAttribute } = collection
+    const body = { [memberAttribute]: member, ...(syntaxAttribute === undefined ? {} : { [syntaxAttribute]: syntax }) }
+    const sent = this.#write({
+      method: 'POST',
+      kind: collection.collection,
+      path: this.#paths.memberCollection(ref, collection),
+      describe: () => `add ${quoteName(member)} to the ${memberKind} of ${describeObject(ref)}`,
+      body: JSON.stringify(body),
+      signal,
+    })
+    await succeedOn('ALREADY_EXISTS', sent)
+  }
+
+  async removeMember(ref: ObjectRef, memberKind: MemberKind, member: string, signal?: AbortSignal): Promise<void> {
+    checkObjectName(ref)
+    const { collection } = memberPlace(ref.kind, memberKind)
+    checkMember(ref, memberKind, member)
+    const sent = this.#write({
+      method: 'DELETE',
+      kind: collection.collection,
+      path: this.#paths.member(ref, memberKind, member),
+      describe: () => `remove ${quoteName(member)} from the ${memberKind} of ${describeObject(ref)}`,
+      signal,
+    })
+    await succeedOn('NOT_FOUND', sent)
+  }
+
+  async delete(ref: ObjectRef, signal?: AbortSignal): Promise<void> {
+    checkObjectName(ref)
+    const sent = this.#write({
+      method: 'DELETE',
+      kind: ref.kind,
+      path: this.#paths.object(ref),
+      describe: () => `delete ${describeObject(ref)}`,
+      signal,
+    })
+    await succeedOn('NOT_FOUND', sent)
+  }
+
+  close(): Promise<void> {
+    return this.#client.close()
+  }
+
+  async #listMembers(ref: ObjectRef, answer: MemberAnswer, signal: AbortSignal | undefined): Promise<MembersByKind> {
+    const { collection, select, page } = answer
+    const read = {
+      kind: collection.collection,
+      path: this.#paths.memberCollection(ref, collection),
+      select,
+      describe: () => `list the ${collection.collection} of ${describeObject(ref)}`,
+      schema: page,
+    }
+    const found = { smf: new Set<string>(), mqtt: new Set<string>() }
+    for await (const rows of readPages(this.#client, read, signal)) {
+      for (const { member, syntax } of rows) found[syntax].add(member)
+    }
+    const { smf, mqtt } = collection.memberKinds
+    return {
+      ...(smf === undefined ? {} : { [smf]: [...found.smf].sort() }),
+      ...(mqtt === undefined ? {} : { [mqtt]: [...found.mqtt].sort() }),
+    }
+  }
+
+  /** A write that the broker answers with code 6 may be about the message VPN: then that is the error. */
+  async #write(request: SempRequest): Promise<void> {
+    try {
+      await this.#client.send(request)
+    } catch (error) {
+      if (codeOf(error) === 'NOT_FOUND') await this.#vouchForMsgVpn(request.signal)
+      throw error
+    }
+  }
+
+  async #unlessAbsent<Result>(read: () => Promise<Result>, signal: AbortSignal | undefined): Promise<Result | null> {
+    try {
+      return await read()
+    } catch (error) {
+      if (codeOf(error) !== 'NOT_FOUND') throw error
+      await this.#vouchForMsgVpn(signal)
+      return null
+    }
+  }
+
+  async #vouchForMsgVpn(signal: AbortSignal | undefined): Promise<void> {
+    if (performance.now() - this.#msgVpnReadAtMs > this.#msgVpnFreshMs) await this.#readMsgVpn(signal)
+  }
+
+  async #readMsgVpn(signal: AbortSignal | undefined): Promise<MsgVpn> {
+    const read: SempRead<MsgVpn> = {
+      kind: 'msgVpn',
+      path: this.#paths.msgVpn,
+      select: ['enabled', 'authenticationBasicEnabled', 'authenticationBasicType'],
+      describe: () => `read ${this.#describeMsgVpn()}`,
+      schema: MSG_VPN,
+    }
+    const startedMs = performance.now()
+    try {
+      const msgVpn = await readOne(this.#client, read, signal)
+      this.#msgVpnReadAtMs = startedMs
+      return msgVpn
+    } catch (error) {
+      if (codeOf(error) !== 'NOT_FOUND') throw error
+      this.#msgVpnReadAtMs = Number.NEGATIVE_INFINITY
+      throw new KeymeshError({
+        code: 'MSG_VPN_NOT_FOUND',
+        fate: 'stop',
+        message: `The broker at ${this.#client.address.display} has no ${this.#describeMsgVpn()}.`,
+        hint: 'Nothing was created or deleted. Correct the management settings of the broker, or restore the message VPN.',
+      })
+    }
+  }
+
+  #describeMsgVpn(): string {
+    return `message VPN ${quoteName(this.#msgVpnName)}`
+  }
+}
+
+interface MsgVpn {
+  readonly enabled: boolean
+  readonly authenticationBasicEnabled: boolean
+  readonly authenticationBasicType: string
+}
+
+const MAX_PASSWORD_LENGTH = 128
+
+/** The JSON of a write, and the texts in it that must not come back in a message. */
+function objectBody(
+  ref: ObjectRef,
+  attributes: Attributes,
+  body: Attributes,
+  password: Secret | null,
+): { readonly body: string; readonly secrets: readonly string[] } {
+  checkAttributes(ref, attributes)
+  if (password === null) return { body: JSON.stringify(body), secrets: [] }
+  const text = password.reveal()
+  if (ref.kind !== 'clientUsername' || text.length > MAX_PASSWORD_LENGTH) {
+    throw new KeymeshError({
+      code: 'INVALID_PASSWORD',
+      fate: 'stop',
+      message:
+        ref.kind === 'clientUsername'
+          ? `The password of ${describeObject(ref)} is longer than ${MAX_PASSWORD_LENGTH} characters.`
+          : `A ${OBJECT_WORDS[ref.kind]} has no password.`,
+    })
+  }
+  return { body: JSON.stringify({ ...body, password: text }), secrets: [text] }
+}
+
+async function succeedOn(code: string, sent: Promise<void>): Promise<void> {
+  try {
+    await sent
+  } catch (error) {
+    if (codeOf(error) !== code) throw error
+  }
+}
