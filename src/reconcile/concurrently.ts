@@ -1,0 +1,22 @@
+/** Runs `task` on each item, at most `limit` at a time, as the items come. A task that throws stops the rest. */
+export async function concurrently<Item>(
+  items: Iterable<Item> | AsyncIterable<Item>,
+  limit: number,
+  task: (item: Item) => Promise<void>,
+): Promise<void> {
+  const running = new Set<Promise<void>>()
+  const failure: { error: unknown }[] = []
+  for await (const item of items) {
+    if (failure.length > 0) break
+    const promise: Promise<void> = task(item)
+      .catch((error: unknown) => {
+        failure.push({ error })
+      })
+      .finally(() => running.delete(promise))
+    running.add(promise)
+    if (running.size >= limit) await Promise.race(running)
+  }
+  await Promise.all(running)
+  const [first] = failure
+  if (first !== undefined) throw first.error
+}

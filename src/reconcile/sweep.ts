@@ -1,0 +1,164 @@
+import { type BrokerObject, MEMBERS_OF, OBJECT_KINDS } from '../domain/broker-object.ts'
+import { codeOf, fateOf } from '../domain/errors.ts'
+import type { RegistrationId } from '../domain/ids.ts'
+import { concurrently } from './concurrently.ts'
+import { ExpectedState } from './expected-state.ts'
+import { wantedObjects } from './plan-registration.ts'
+import type { BrokerPort } from './ports.ts'
+import { type ReconcileDependencies, type ReconcileOutcome, reconcileRegistration } from './reconcile.ts'
+import type { RunTrigger } from './store-port.ts'
+import type { BrokerKey, SweepStore } from './sweep-port.ts'
+
+export interface SweepDependencies extends ReconcileDependencies {
+  readonly sweepStore: SweepStore
+  /** Registrations that are reconciled side by side. */
+  readonly concurrency: number
+}
+
+export interface SweepRequest {
+  readonly broker: BrokerKey
+  readonly trigger: RunTrigger
+  readonly signal?: AbortSignal
+  readonly onProgress?: (progress: SweepProgress) => void
+}
+
+export interface SweepProgress {
+  readonly phase: 'reading the store' | 'reading the broker' | 'reconciling'
+  readonly done: number
+}
+
+export interface SweepResult {
+  /** Registrations whose objects were compared in bulk. */
+  readonly compared: number
+  readonly objectsRead: number
+  /** Registrations that were reconciled one by one, by how that ended. */
+  readonly inSync: number
+  readonly changed: number
+  readonly waiting: number
+  readonly busy: number
+  readonly failed: number
+}
+
+/**
+ * A full reconciliation of one broker. Bulk reads find what differs: the store says what should be there, the broker's
+ * pages stream by, and whatever is not as expected makes its registration a suspect. Suspects and pairs that have not
+ * settled are then reconciled one by one, which is the only path that writes.
+ */
+export async function sweepBroker(dependencies: SweepDependencies, request: SweepRequest): Promise<SweepResult> {
+  const { broker, sweepStore } = dependencies
+  await broker.facts(request.signal)
+  const expected = new ExpectedState()
+  const suspects = new Set<RegistrationId>()
+  let compared = 0
+  for await (const chunk of sweepStore.settled(request.broker, request.signal)) {
+    for (const facts of chunk) {
+      const wanted = wantedObjects(facts, dependencies.settings)
+      const owner = facts.registration.registrationId
+      if (wanted.ok) for (const object of wanted.desired.objects) expected.expect(object, owner)
+      else suspects.add(owner)
+    }
+    compared += chunk.length
+    request.onProgress?.({ phase: 'reading the store', done: compared })
+  }
+  const objectsRead = await readBroker(broker, expected, request)
+  for (const owner of expected.suspects()) suspects.add(owner)
+  return { compared, objectsRead, ...(await reconcileSuspects(dependencies, request, suspects)) }
+}
+
+/** Streams every kind; at most two pages are in memory. Child listings are read for our own objects only. */
+async function readBroker(
+  broker: BrokerPort,
+  expected: ExpectedState,
+  { signal, onProgress }: SweepRequest,
+): Promise<number> {
+  let objectsRead = 0
+  for (const kind of OBJECT_KINDS) {
+    await concurrently(broker.list(kind, signal), 2, async (page) => {
+      objectsRead += page.length
+      await Promise.all(page.map((object) => seeObject(broker, expected, object, signal)))
+      onProgress?.({ phase: 'reading the broker', done: objectsRead })
+    })
+  }
+  return objectsRead
+}
+
+async function seeObject(
+  broker: BrokerPort,
+  expected: ExpectedState,
+  object: BrokerObject,
+  signal?: AbortSignal,
+): Promise<void> {
+  if (!expected.knows(object)) return
+  if (MEMBERS_OF[object.kind].length === 0) {
+    expected.see(object)
+    return
+  }
+  const members = await broker.members(object, signal)
+  if (members !== null) expected.see({ ...object, members })
+}
+
+type Counts = Pick<SweepResult, 'inSync' | 'changed' | 'waiting' | 'busy' | 'failed'>
+const SICK_AFTER_FAILURES = 5
+
+async function reconcileSuspects(
+  dependencies: SweepDependencies,
+  request: SweepRequest,
+  suspects: ReadonlySet<RegistrationId>,
+): Promise<Counts> {
+  const counts = { inSync: 0, changed: 0, waiting: 0, busy: 0, failed: 0 }
+  let failuresInARow = 0
+  let done = 0
+
+  const reconcileOne = async (registrationId: RegistrationId): Promise<void> => {
+    request.signal?.throwIfAborted()
+    try {
+      const outcome = await reconcileRegistration(dependencies, {
+        pair: { ...request.broker, registrationId },
+        trigger: request.trigger,
+        ...(request.signal === undefined ? {} : { signal: request.signal }),
+      })
+      counts[countOf(outcome)] += 1
+      failuresInARow = 0
+    } catch (error) {
+      // Recorded on the pair. A broker that fails again and again is sick: the queue waits for it.
+      counts.failed += 1
+      if (fateOf(error) === 'stop' || codeOf(error) === 'SUPERSEDED') return
+      failuresInARow += 1
+      if (failuresInARow >= SICK_AFTER_FAILURES) throw error
+    }
+    done += 1
+    request.onProgress?.({ phase: 'reconciling', done })
+  }
+
+  await concurrently(pairsToReconcile(dependencies, request, suspects), dependencies.concurrency, reconcileOne)
+  return counts
+}
+
+async function* pairsToReconcile(
+  { sweepStore }: SweepDependencies,
+  { broker, signal }: SweepRequest,
+  suspects: ReadonlySet<RegistrationId>,
+): AsyncIterable<RegistrationId> {
+  yield* suspects
+  for await (const chunk of sweepStore.unsettled(broker, signal)) {
+    for (const { registrationId } of chunk) if (!suspects.has(registrationId)) yield registrationId
+  }
+}
+
+function countOf(outcome: ReconcileOutcome): keyof Counts {
+  switch (outcome.status) {
+    case 'busy':
+      return 'busy'
+    case 'gone':
+      return 'inSync'
+    case 'done': {
+      if (outcome.executed.length > 0) return 'changed'
+      const { refused, conflicts, steps } = outcome.plan
+      return refused !== null || conflicts.length > 0 || steps.length > 0 ? 'waiting' : 'inSync'
+    }
+    default: {
+      const unreachable: never = outcome
+      return unreachable
+    }
+  }
+}

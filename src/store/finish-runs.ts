@@ -1,0 +1,233 @@
+import { sql, type Transaction } from 'kysely'
+import type { FinishedRun, Lease } from '../reconcile/store-port.ts'
+import type { Database } from './database.ts'
+import type { Schema } from './schema.ts'
+
+export interface FinishRequest {
+  readonly lease: Lease
+  readonly run: FinishedRun
+}
+
+/**
+ * Writes the outcomes of many runs in one transaction and gives their leases back. A run whose lease was lost writes
+ * nothing: whoever holds the pair now observes the broker afresh.
+ */
+export async function finishRuns(db: Database, requests: readonly FinishRequest[]): Promise<readonly boolean[]> {
+  return db.transaction().execute(async (trx) => {
+    const kept = await releasePairs(trx, requests)
+    const runs = requests.flatMap((request, index) => (kept.has(index) ? [request] : []))
+    if (runs.length > 0) {
+      await changeLedger(trx, runs)
+      await confirmLedger(trx, runs)
+      await recordDrift(trx, runs)
+      await closeDrift(trx, runs)
+      await recordRuns(trx, runs)
+      await markLive(trx, runs)
+    }
+    return requests.map((_, index) => kept.has(index))
+  })
+}
+
+const timestamp = (ms: number): string => (Number.isFinite(ms) ? new Date(ms).toISOString() : 'infinity')
+
+async function releasePairs(trx: Transaction<Schema>, requests: readonly FinishRequest[]): Promise<Set<number>> {
+  const rows = requests.map(({ lease, run }, index) => ({
+    ...lease.pair,
+    token: lease.token,
+    index,
+    state: run.state,
+    reason: run.reason,
+    reached: run.reachedGeneration,
+    dueAt: run.dueAtMs === null ? null : timestamp(run.dueAtMs),
+    failed: run.error !== null && run.state === 'error',
+    finishedAt: timestamp(run.finishedAtMs),
+  }))
+  // A generation raised meanwhile lags at once: its due time is not ours to set.
+  const { rows: updated } = await sql<{ index: number }>`
+    with w as (
+      select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+        as w("accountId" text, "brokerId" text, "registrationId" text, token bigint, index integer, state text, reason text,
+             reached bigint, "dueAt" timestamptz, failed boolean, "finishedAt" timestamptz)
+    ), locked as (
+      select p.account_id, p.broker_id, p.registration_id, w.* from pairs p
+      join w on p.account_id = w."accountId" and p.broker_id = w."brokerId" and p.registration_id = w."registrationId"
+      where p.lease_token = w.token
+      order by p.account_id, p.registration_id, p.broker_id
+      for update of p
+    )
+    update pairs p set
+      state = case when l.reached is not null and l.reached < p.generation then 'lagging' else l.state end,
+      reason = l.reason,
+      reached_generation = greatest(p.reached_generation, coalesce(l.reached, 0)),
+      due_at = case when l.reached is not null and l.reached < p.generation then null else l."dueAt" end,
+      attempts = case when l.failed then p.attempts + 1 else 0 end,
+      reconciled_at = l."finishedAt", lease_holder = null, lease_until = null
+    from locked l
+    where p.account_id = l.account_id and p.broker_id = l.broker_id and p.registration_id = l.registration_id
+    returning l.index`.execute(trx)
+  return new Set(updated.map((row) => row.index))
+}
+
+async function changeLedger(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<void> {
+  const changes = runs.flatMap(({ lease, run }) =>
+    (['forget', 'withdraw', 'restore'] as const).flatMap((change) =>
+      run.ledgerChanges[change].map((object) => ({
+        ...lease.pair,
+        change,
+        kind: object.kind,
+        name: object.name,
+        at: timestamp(run.finishedAtMs),
+      })),
+    ),
+  )
+  if (changes.length === 0) return
+  const w = sql`jsonb_to_recordset(${JSON.stringify(changes)}::jsonb)
+    as w("accountId" text, "brokerId" text, change text, kind text, name text, at timestamptz)`
+  const same = sql`l.account_id = w."accountId" and l.broker_id = w."brokerId" and l.kind = w.kind and l.name = w.name`
+  await sql`delete from ledger l using ${w} where ${same} and w.change = 'forget'`.execute(trx)
+  await sql`
+    update ledger l set withdrawn_at = case w.change when 'withdraw' then w.at end, updated_at = w.at
+    from ${w} where ${same} and w.change in ('withdraw', 'restore')`.execute(trx)
+}
+
+async function confirmLedger(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<void> {
+  const rows = runs.flatMap(({ lease, run }) =>
+    run.confirmations.map((confirmation) => ({
+      ...lease.pair,
+      kind: confirmation.object.kind,
+      name: confirmation.object.name,
+      applied: confirmation.applied,
+      version: confirmation.credentialVersion,
+      written: confirmation.passwordWritten,
+      at: timestamp(run.finishedAtMs),
+    })),
+  )
+  if (rows.length === 0) return
+  // A shared object may be confirmed by several runs of one batch: any of them says the same.
+  await sql`
+    update ledger l set
+      applied = nullif(w.applied, 'null'::jsonb),
+      confirmed_credential_version = w.version,
+      password_due = l.password_due and not w.written,
+      updated_at = w.at
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+      as w("accountId" text, "brokerId" text, kind text, name text, applied jsonb, version integer, written boolean, at timestamptz)
+    where l.account_id = w."accountId" and l.broker_id = w."brokerId" and l.kind = w.kind and l.name = w.name`.execute(
+    trx,
+  )
+}
+
+function driftRows(runs: readonly FinishRequest[]) {
+  return runs.flatMap(({ lease, run }) =>
+    run.drift.map(({ drift, action }) => ({
+      ...lease.pair,
+      kind: drift.object.kind,
+      name: drift.object.name,
+      driftKind: drift.kind,
+      reason: drift.reason,
+      before: drift.before,
+      after: drift.after,
+      action,
+      runId: run.runId,
+      at: timestamp(run.finishedAtMs),
+    })),
+  )
+}
+
+/** One open row per difference, seen again and again until it is gone. */
+async function recordDrift(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<void> {
+  // Several registrations of a batch may report the same shared object.
+  const rows = [
+    ...new Map(
+      driftRows(runs).map((row) => [
+        JSON.stringify([row.accountId, row.brokerId, row.kind, row.name, row.driftKind]),
+        row,
+      ]),
+    ).values(),
+  ]
+  if (rows.length === 0) return
+  await sql`
+    insert into drift (account_id, broker_id, registration_id, object_kind, object_name, kind, reason, before, after, action,
+                       run_id, detected_at, last_seen_at)
+    select w."accountId", w."brokerId", w."registrationId", w.kind, w.name, w."driftKind", w.reason, w.before, w.after,
+      w.action, w."runId", w.at, w.at
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+      as w("accountId" text, "brokerId" text, "registrationId" text, kind text, name text, "driftKind" text, reason text,
+           before jsonb, after jsonb, action text, "runId" text, at timestamptz)
+    on conflict (account_id, broker_id, object_kind, object_name, kind) where repaired_at is null
+    do update set last_seen_at = excluded.last_seen_at, action = excluded.action, before = excluded.before,
+      after = excluded.after, reason = excluded.reason`.execute(trx)
+}
+
+/** What was repaired now, and what a run without an error no longer sees. */
+async function closeDrift(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<void> {
+  const rows = runs
+    .filter(({ run }) => run.error === null)
+    .map(({ lease, run }) => ({
+      ...lease.pair,
+      runId: run.runId,
+      at: timestamp(run.finishedAtMs),
+      open: run.drift
+        .filter(({ action }) => action !== 'repaired')
+        .map(({ drift }) => `${drift.object.kind}/${drift.object.name}/${drift.kind}`),
+    }))
+  if (rows.length === 0) return
+  await sql`
+    update drift d set repaired_at = w.at, repaired_by_run_id = w."runId"
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+      as w("accountId" text, "brokerId" text, "registrationId" text, "runId" text, at timestamptz, open jsonb)
+    where d.account_id = w."accountId" and d.broker_id = w."brokerId" and d.registration_id = w."registrationId"
+      and d.repaired_at is null and not w.open ? (d.object_kind || '/' || d.object_name || '/' || d.kind)`.execute(trx)
+}
+
+/** A run that found nothing to do leaves no row, unless somebody asked for it. */
+async function recordRuns(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<void> {
+  const rows = runs
+    .filter(
+      ({ run }) =>
+        run.stepsRun + run.stepsHeld + run.drift.length > 0 || run.error !== null || run.trigger === 'operator',
+    )
+    .map(({ lease, run }) => ({
+      ...lease.pair,
+      id: run.runId,
+      trigger: run.trigger,
+      outcome: run.state,
+      steps: run.stepsRun,
+      held: run.stepsHeld,
+      drift: run.drift.filter(({ drift }) => drift.kind !== 'conflict').length,
+      conflicts: run.drift.filter(({ drift }) => drift.kind === 'conflict').length,
+      code: run.error?.code ?? null,
+      error: run.error?.message ?? null,
+      startedAt: timestamp(run.startedAtMs),
+      finishedAt: timestamp(run.finishedAtMs),
+    }))
+  if (rows.length === 0) return
+  await sql`
+    insert into runs (id, account_id, broker_id, registration_id, kind, trigger, outcome, steps, held, drift, conflicts,
+                      error_code, error, started_at, finished_at)
+    select w.id, w."accountId", w."brokerId", w."registrationId", 'registration', w.trigger, w.outcome, w.steps, w.held,
+      w.drift, w.conflicts, w.code, w.error, w."startedAt", w."finishedAt"
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+      as w(id text, "accountId" text, "brokerId" text, "registrationId" text, trigger text, outcome text, steps integer,
+           held integer, drift integer, conflicts integer, code text, error text, "startedAt" timestamptz, "finishedAt" timestamptz)`.execute(
+    trx,
+  )
+}
+
+/** LIVE: every associated broker reached the registration's generation. */
+async function markLive(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<void> {
+  const rows = runs
+    .filter(({ run }) => run.reachedGeneration !== null && run.stepsRun > 0)
+    .map(({ lease }) => lease.pair)
+  if (rows.length === 0) return
+  await sql`
+    update access_requests a set state = 'LIVE', reason = null
+    from (select distinct "accountId", "registrationId" from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+      as w("accountId" text, "registrationId" text)) w
+    where a.account_id = w."accountId" and a.registration_id = w."registrationId"
+      and (a.state = 'APPROVED' or (a.state = 'ERROR' and a.approved_at is not null)) and a.expired_at is null
+      and not exists (select 1 from pairs p where p.account_id = a.account_id and p.registration_id = a.registration_id
+        and p.reached_generation < p.generation)
+      and exists (select 1 from pairs p where p.account_id = a.account_id and p.registration_id = a.registration_id
+        and p.wanted)`.execute(trx)
+}

@@ -1,0 +1,95 @@
+import { sql } from 'kysely'
+import type { RegistrationFacts } from '../reconcile/plan-registration.ts'
+import type { Intent, Lease, Pair, ReconcileStore, StoredSecret } from '../reconcile/store-port.ts'
+import { batched } from './batched.ts'
+import type { Database } from './database.ts'
+import { type FinishRequest, finishRuns } from './finish-runs.ts'
+import { acquireLeases, checkLeases, type LeaseCheck, type LeaseRequest } from './leases.ts'
+import { loadRegistrationFacts } from './registration-facts.ts'
+import { credentialPlace, type Sealer } from './sealer-port.ts'
+
+/** The store as the reconcile shell sees it. Concurrent calls of one kind go out as one statement. */
+export function createReconcileStore(db: Database, sealer: Sealer): ReconcileStore {
+  const acquire = batched<LeaseRequest, Lease | null>((requests) => acquireLeases(db, requests))
+  const facts = batched<Pair, RegistrationFacts | null>((pairs) => loadRegistrationFacts(db, pairs))
+  const check = batched<LeaseCheck, boolean>((checks) => checkLeases(db, checks))
+  const intend = batched<IntentRequest, undefined>((requests) => recordIntents(db, requests))
+  const secret = batched<SecretRequest, SealedSecret | null>((requests) => readSealedSecrets(db, requests))
+  const finish = batched<FinishRequest, boolean>((requests) => finishRuns(db, requests))
+  return {
+    acquire: (pair, holder, ttlMs) => acquire({ pair, holder, ttlMs }),
+    facts,
+    mayWrite: (lease, generation, ttlMs) => check({ lease, generation, ttlMs }),
+    intend: (lease, intents) => (intents.length === 0 ? Promise.resolve() : intend({ lease, intents })),
+    secret: async (pair, key) => open(sealer, pair, await secret({ accountId: pair.accountId, consumerKey: key })),
+    finish: (lease, run) => finish({ lease, run }),
+  }
+}
+
+interface IntentRequest {
+  readonly lease: Lease
+  readonly intents: readonly Intent[]
+}
+
+async function recordIntents(db: Database, requests: readonly IntentRequest[]): Promise<readonly undefined[]> {
+  const rows = uniqueBy(
+    requests.flatMap(({ lease, intents }) =>
+      intents.map(({ object, shared, origin }) => ({
+        accountId: lease.pair.accountId,
+        brokerId: lease.pair.brokerId,
+        registrationId: shared ? null : lease.pair.registrationId,
+        kind: object.kind,
+        name: object.name,
+        origin,
+      })),
+    ),
+    (row) => JSON.stringify([row.accountId, row.brokerId, row.kind, row.name]),
+  )
+  // A shared profile may be intended by two registrations at once: the row stays. A row of another registration is of a
+  // credential that moved: its object was seen absent just now, so it is ours to create.
+  await sql`
+    insert into ledger (account_id, broker_id, kind, name, registration_id, origin)
+    select w."accountId", w."brokerId", w.kind, w.name, w."registrationId", w.origin
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+      as w("accountId" text, "brokerId" text, kind text, name text, "registrationId" text, origin text)
+    on conflict (account_id, broker_id, kind, name) do update
+    set registration_id = excluded.registration_id, origin = excluded.origin, applied = null,
+        confirmed_credential_version = null, password_due = false, withdrawn_at = null, updated_at = now()
+    where ledger.registration_id is distinct from excluded.registration_id`.execute(db)
+  return requests.map(() => undefined)
+}
+
+const uniqueBy = <Row>(rows: readonly Row[], key: (row: Row) => string): readonly Row[] => [
+  ...new Map(rows.map((row) => [key(row), row])).values(),
+]
+
+interface SecretRequest {
+  readonly accountId: string
+  readonly consumerKey: string
+}
+
+interface SealedSecret extends SecretRequest {
+  readonly id: string
+  readonly secret: string
+  readonly version: number
+}
+
+async function readSealedSecrets(
+  db: Database,
+  requests: readonly SecretRequest[],
+): Promise<readonly (SealedSecret | null)[]> {
+  const { rows } = await sql<SealedSecret>`
+    select c.account_id as "accountId", c.consumer_key as "consumerKey", c.id, c.secret, c.secret_version as version
+    from jsonb_to_recordset(${JSON.stringify(requests)}::jsonb) as w("accountId" text, "consumerKey" text)
+    join credentials c on c.account_id = w."accountId" and c.consumer_key = w."consumerKey"
+    where c.retired_at is null`.execute(db)
+  const key = (row: SecretRequest) => JSON.stringify([row.accountId, row.consumerKey])
+  const found = new Map(rows.map((row) => [key(row), row]))
+  return requests.map((request) => found.get(key(request)) ?? null)
+}
+
+async function open(sealer: Sealer, pair: Pair, row: SealedSecret | null): Promise<StoredSecret | null> {
+  if (row === null) return null
+  const secret = await sealer.open(row.secret, credentialPlace(pair.accountId, row.id, row.version))
+  return { version: row.version, secret }
+}
