@@ -1,0 +1,98 @@
+import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import type { Problem } from '../domain/errors.ts'
+import type { JsonValue } from './portal-file.ts'
+
+/** A place in a document: keys and positions from its root. */
+export type Path = readonly (string | number)[]
+
+/** A YAML or JSON document with the lines it was read from. */
+export interface YamlSource {
+  readonly file: string
+  readonly value: JsonValue
+  /** 1-based line of the key or item at a path; of the nearest thing around it when there is none. */
+  lineOf(path: Path): number
+  /** A scalar as it is written, such as `1.0` for the number 1; undefined when there is no scalar. */
+  scalarText(path: Path): string | undefined
+}
+
+/** `brokers[0].management.url` */
+export function formatPath(path: Path): string {
+  return path
+    .map((part, position) => {
+      if (typeof part === 'number') return `[${part}]`
+      const text = /^[A-Za-z0-9_-]+$/.test(part) ? part : JSON.stringify(part)
+      return position === 0 ? text : `.${text}`
+    })
+    .join('')
+}
+
+export function problemAt(source: YamlSource, path: Path, message: string): Problem {
+  return { message, path: formatPath(path), file: source.file, line: source.lineOf(path) }
+}
+
+export type YamlResult =
+  | { readonly ok: true; readonly source: YamlSource }
+  | { readonly ok: false; readonly problems: readonly Problem[] }
+
+/** Parses YAML 1.2, of which JSON is a part. Messages hold no excerpt of the text, which may hold secrets. */
+export function parseYaml(file: string, text: string): YamlResult {
+  const lines = new LineCounter()
+  try {
+    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, strict: true, uniqueKeys: true })
+    const problems = [...document.errors, ...document.warnings].map((error) => ({
+      message: error.message,
+      file,
+      line: lines.linePos(error.pos[0]).line,
+    }))
+    if (problems.length > 0) return { ok: false, problems }
+    const value: JsonValue = JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: 100 })) ?? 'null')
+    return { ok: true, source: toSource(file, value, document, lines) }
+  } catch (error) {
+    const message =
+      error instanceof RangeError ? 'The document is nested too deeply' : 'The document cannot be expanded'
+    const detail = error instanceof ReferenceError ? `: ${error.message}` : ''
+    return { ok: false, problems: [{ message: `${message}${detail}`, file, line: 1 }] }
+  }
+}
+
+function toSource(file: string, value: JsonValue, document: Document, lines: LineCounter): YamlSource {
+  const lineOfNode = (node: Node): number => (node.range ? lines.linePos(node.range[0]).line : 1)
+  const walk = (path: Path): { readonly line: number; readonly node: Node | null } => {
+    let node: Node | null = document.contents
+    let line = node === null ? 1 : lineOfNode(node)
+    for (const part of path) {
+      const step = child(document, node, part)
+      if (step === null) return { line, node: null }
+      line = lineOfNode(step.place)
+      node = step.node
+    }
+    return { line, node }
+  }
+  return {
+    file,
+    value,
+    lineOf: (path) => walk(path).line,
+    scalarText: (path) => {
+      const { node } = walk(path)
+      const resolved = isAlias(node) ? node.resolve(document) : node
+      return isScalar(resolved) ? (resolved.source ?? String(resolved.value)) : undefined
+    },
+  }
+}
+
+/** The node below a key or position, and the node whose line a person looks for: the key, or the item. */
+function child(
+  document: Document,
+  parent: Node | null,
+  part: string | number,
+): { readonly place: Node; readonly node: Node | null } | null {
+  const container = isAlias(parent) ? parent.resolve(document) : parent
+  if (isSeq(container) && typeof part === 'number') {
+    const item = container.items[part]
+    return isNode(item) ? { place: item, node: item } : null
+  }
+  if (!isMap(container)) return null
+  const pair = container.items.find(({ key }) => isScalar(key) && String(key.value) === String(part))
+  if (pair === undefined || !isNode(pair.key)) return null
+  return { place: pair.key, node: isNode(pair.value) ? pair.value : null }
+}
