@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
 import { InvalidInputError, type Problem } from '../domain/errors.ts'
+import { consumerSecretProblem } from '../domain/names.ts'
 import { DEFAULT_MAX_TOPICS, deriveTopics } from '../domain/topics.ts'
 import { type AsyncApiDocument, readAsyncApiDocument } from './asyncapi-document.ts'
 import { buildPortalFile, type FileResources } from './build-portal-file.ts'
@@ -77,12 +78,22 @@ function shapeProblems(source: YamlSource, root: JsonObject, error: z.ZodError):
   })
 }
 
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  array: 'a list',
+  boolean: '`true` or `false`',
+  int: 'a whole number',
+  number: 'a number',
+  object: 'a map',
+  record: 'a map',
+  string: 'text',
+}
+
 /** Says what is wanted, never what is there: it may be a secret. */
 function issueMessage(issue: z.core.$ZodIssue, value: JsonValue | undefined): string {
   if (value === undefined) return 'is missing'
   if (issue.code === 'invalid_type') {
     if (issue.expected === 'string' && typeof value !== 'object') return 'must be text; put it in quotes'
-    return `must be ${{ array: 'a list', object: 'a map', record: 'a map', string: 'text', boolean: 'true or false' }[issue.expected as string] ?? `a ${issue.expected}`}`
+    return `must be ${TYPE_NAMES[issue.expected] ?? `of type ${issue.expected}`}`
   }
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`
   if (issue.code === 'too_small' && issue.origin !== 'array') return `must be at least ${issue.minimum}`
@@ -150,7 +161,13 @@ async function readResources(source: YamlSource, root: Item, { env }: PortalFile
     }
   }
   for (const registration of itemsOf(root, 'registrations')) {
-    for (const credential of itemsOf(registration, 'credentials')) readSecret(credential, 'consumerSecretEnv')
+    for (const credential of itemsOf(registration, 'credentials')) {
+      readSecret(credential, 'consumerSecretEnv')
+      const secret = secrets.get(textOf(credential, 'consumerSecretEnv') ?? '')
+      const problem = secret === undefined ? null : consumerSecretProblem(secret)
+      if (problem !== null)
+        problems.push(problemAt(source, [...credential.path, 'consumerSecretEnv'], `its value ${problem}`))
+    }
   }
   return { certificates, secrets, problems }
 }

@@ -20,7 +20,7 @@ export function formatPath(path: Path): string {
   return path
     .map((part, position) => {
       if (typeof part === 'number') return `[${part}]`
-      const text = /^[A-Za-z0-9_-]+$/.test(part) ? part : JSON.stringify(part)
+      const text = /^[$A-Za-z0-9_-]+$/.test(part) ? part : JSON.stringify(part)
       return position === 0 ? text : `.${text}`
     })
     .join('')

@@ -1,0 +1,248 @@
+import { realpath } from 'node:fs/promises'
+import { dirname, join, relative, sep } from 'node:path'
+import type { Problem } from '../domain/errors.ts'
+import type { JsonObject, JsonValue } from './portal-file.ts'
+import { isList, isMap, own } from './portal-file-references.ts'
+import { readBoundedFile } from './read-bounded-file.ts'
+import { type Path, parseYaml, problemAt, type YamlSource } from './yaml-source.ts'
+
+const FILE_MAX_BYTES = 4 * 1024 * 1024
+const TOTAL_MAX_BYTES = 16 * 1024 * 1024
+const MAX_FILES = 200
+
+/**
+ * A document with every file it refers to inside it, under one extension key of the root, so that a recursive schema
+ * stays a reference and the whole is plain JSON.
+ */
+export interface Bundle {
+  readonly root: JsonObject
+  /** The file and path that a place in the bundle was read from. */
+  locate(path: Path): { readonly source: YamlSource; readonly path: Path }
+  problemAt(path: Path, message: string): Problem
+}
+
+export type BundleResult =
+  | { readonly ok: true; readonly bundle: Bundle }
+  | { readonly ok: false; readonly problems: readonly Problem[] }
+
+interface LoadedFile {
+  /** Key under the extension; null for the document itself. */
+  readonly key: string | null
+  readonly source: YamlSource
+  readonly directory: string
+  value: JsonValue
+}
+
+/**
+ * Reads what a document refers to: regular files below its own directory, by real path, never an address. The same
+ * rule holds for references in those files.
+ */
+export async function bundleReferences(main: YamlSource): Promise<BundleResult> {
+  if (!isMap(main.value)) {
+    return { ok: false, problems: [problemAt(main, [], 'The document must be a map.')] }
+  }
+  const loader = new Loader(main, main.value, await realpath(main.file))
+  await loader.run()
+  if (loader.problems.length > 0) return { ok: false, problems: loader.problems }
+  const bundle = loader.bundle()
+  const problems = checkReferences(bundle)
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, bundle }
+}
+
+class Loader {
+  readonly problems: Problem[] = []
+  readonly #extensionKey: string
+  readonly #rootDirectory: string
+  readonly #files = new Map<string, LoadedFile>()
+  readonly #queue: LoadedFile[] = []
+  #bytes = 0
+
+  constructor(main: YamlSource, value: JsonObject, realPath: string) {
+    this.#extensionKey = freeKey(value)
+    this.#rootDirectory = dirname(realPath)
+    this.#add(realPath, { key: null, source: main, directory: this.#rootDirectory, value })
+  }
+
+  #add(realPath: string, file: LoadedFile): void {
+    this.#files.set(realPath, file)
+    this.#queue.push(file)
+  }
+
+  async run(): Promise<void> {
+    for (let file = this.#queue.shift(); file !== undefined; file = this.#queue.shift()) {
+      file.value = await this.#rewrite(file, file.value, [])
+    }
+  }
+
+  bundle(): Bundle {
+    const [main, ...others] = [...this.#files.values()]
+    if (main === undefined || !isMap(main.value)) throw new Error('A bundle has its own document')
+    const byKey = new Map(others.map((file) => [file.key, file]))
+    const extension = Object.fromEntries(others.map((file) => [file.key, file.value]))
+    const root = others.length === 0 ? main.value : { ...main.value, [this.#extensionKey]: extension }
+    const locate = (path: Path): { source: YamlSource; path: Path } => {
+      const file = path[0] === this.#extensionKey ? byKey.get(String(path[1])) : undefined
+      return file === undefined ? { source: main.source, path } : { source: file.source, path: path.slice(2) }
+    }
+    return {
+      root,
+      locate,
+      problemAt: (path, message) => {
+        const place = locate(path)
+        return problemAt(place.source, place.path, message)
+      },
+    }
+  }
+
+  async #rewrite(file: LoadedFile, value: JsonValue, path: Path): Promise<JsonValue> {
+    if (isList(value)) {
+      const items: JsonValue[] = []
+      for (const [position, item] of value.entries()) items.push(await this.#rewrite(file, item, [...path, position]))
+      return items
+    }
+    if (!isMap(value)) return value
+    const entries: [string, JsonValue][] = []
+    for (const [key, entry] of Object.entries(value)) {
+      const here = [...path, key]
+      const isReference = key === '$ref' && typeof entry === 'string'
+      entries.push([key, isReference ? await this.#target(file, entry, here) : await this.#rewrite(file, entry, here)])
+    }
+    return Object.fromEntries(entries)
+  }
+
+  /** The reference as it is in the bundle; a problem leaves it as it is. */
+  async #target(file: LoadedFile, reference: string, path: Path): Promise<string> {
+    const hash = reference.indexOf('#')
+    const filePart = hash === -1 ? reference : reference.slice(0, hash)
+    const pointer = hash === -1 ? '' : reference.slice(hash + 1)
+    const report = (message: string): string => {
+      this.problems.push(problemAt(file.source, path, `The reference \`${reference}\` ${message}.`))
+      return reference
+    }
+    if (pointer !== '' && !pointer.startsWith('/')) return report('has a fragment that is no JSON pointer')
+    const problem = addressProblem(filePart)
+    if (problem !== null) return report(problem)
+    const target = filePart === '' ? file : await this.#load(file, decodeURIComponent(filePart), report)
+    if (target === null) return reference
+    return target.key === null ? `#${pointer}` : `#/${this.#extensionKey}/${target.key}${pointer}`
+  }
+
+  async #load(from: LoadedFile, name: string, report: (message: string) => string): Promise<LoadedFile | null> {
+    const fail = (message: string): null => {
+      report(message)
+      return null
+    }
+    let real: string
+    try {
+      real = await realpath(join(from.directory, name))
+    } catch {
+      return fail('names a file that does not exist')
+    }
+    if (!real.startsWith(`${this.#rootDirectory}${this.#rootDirectory.endsWith(sep) ? '' : sep}`)) {
+      return fail("leads out of the document's own directory")
+    }
+    const known = this.#files.get(real)
+    if (known !== undefined) return known
+    if (this.#files.size >= MAX_FILES) return fail(`is one too many: a document may have ${MAX_FILES} files`)
+    const read = await readBoundedFile(real, FILE_MAX_BYTES)
+    if (!read.ok) return fail(`names a file that ${read.reason}`)
+    this.#bytes += read.text.length
+    if (this.#bytes > TOTAL_MAX_BYTES) return fail('makes the document too large')
+    const inside = relative(this.#rootDirectory, real)
+    const parsed = parseYaml(join(dirname(this.#mainFile()), inside), read.text)
+    if (!parsed.ok) {
+      this.problems.push(...parsed.problems)
+      return null
+    }
+    const key = `${this.#files.size}-${inside.replaceAll(/[^A-Za-z0-9._-]/g, '_')}`
+    const file = { key, source: parsed.source, directory: dirname(real), value: parsed.source.value }
+    this.#add(real, file)
+    return file
+  }
+
+  #mainFile(): string {
+    return [...this.#files.values()][0]?.source.file ?? ''
+  }
+}
+
+function freeKey(root: JsonObject): string {
+  let key = 'x-bundled-files'
+  for (let number = 2; Object.hasOwn(root, key); number += 1) key = `x-bundled-files-${number}`
+  return key
+}
+
+function addressProblem(filePart: string): string | null {
+  if (/^[A-Za-z][A-Za-z0-9+.-]*:/.test(filePart) || filePart.startsWith('//')) {
+    return "is an address; only files of the document's own directory are read"
+  }
+  if (filePart.startsWith('/')) return "is an absolute path; only files of the document's own directory are read"
+  if (/[\\?]/.test(filePart) || /%(00|2f|5c)/i.test(filePart)) return 'is no relative path'
+  try {
+    return decodeURIComponent(filePart).includes('\u0000') ? 'is no relative path' : null
+  } catch {
+    return 'is no relative path'
+  }
+}
+
+export type Followed =
+  | { readonly ok: true; readonly value: JsonValue; readonly path: Path }
+  | { readonly ok: false; readonly problem: string }
+
+/** What a value is once its references are followed, and where that stands in the bundle. */
+export function follow(root: JsonObject, value: JsonValue, path: Path): Followed {
+  return followSeen(root, value, path, new Set())
+}
+
+function followSeen(root: JsonObject, value: JsonValue, path: Path, seen: Set<string>): Followed {
+  const reference = isMap(value) ? own(value, '$ref') : undefined
+  if (typeof reference !== 'string') return { ok: true, value, path }
+  if (seen.has(reference)) return { ok: false, problem: `The reference \`${reference}\` leads back to itself.` }
+  seen.add(reference)
+  let current: Followed = { ok: true, value: root, path: [] }
+  for (const token of pointerTokens(reference)) {
+    const parent = followSeen(root, current.value, current.path, seen)
+    if (!parent.ok) return parent
+    const child: JsonValue | undefined = isList(parent.value)
+      ? parent.value[/^\d+$/.test(token) ? Number(token) : -1]
+      : isMap(parent.value)
+        ? own(parent.value, token)
+        : undefined
+    if (child === undefined) return { ok: false, problem: `The reference \`${reference}\` leads to nothing.` }
+    current = { ok: true, value: child, path: [...parent.path, isList(parent.value) ? Number(token) : token] }
+  }
+  return followSeen(root, current.value, current.path, seen)
+}
+
+function pointerTokens(reference: string): readonly string[] {
+  return reference
+    .slice(1)
+    .split('/')
+    .slice(1)
+    .map((token) => decodeToken(token).replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+function decodeToken(token: string): string {
+  try {
+    return decodeURIComponent(token)
+  } catch {
+    return token
+  }
+}
+
+/** References that lead nowhere or only to each other. A schema that contains itself is not one of them. */
+function checkReferences(bundle: Bundle): readonly Problem[] {
+  const problems: Problem[] = []
+  const visit = (value: JsonValue, path: Path): void => {
+    if (isList(value)) {
+      for (const [position, item] of value.entries()) visit(item, [...path, position])
+    } else if (isMap(value)) {
+      if (typeof own(value, '$ref') === 'string') {
+        const followed = follow(bundle.root, value, path)
+        if (!followed.ok) problems.push(bundle.problemAt([...path, '$ref'], followed.problem))
+      }
+      for (const [key, entry] of Object.entries(value)) visit(entry, [...path, key])
+    }
+  }
+  visit(bundle.root, [])
+  return problems
+}
