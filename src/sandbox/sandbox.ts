@@ -1,3 +1,4 @@
+import { KeymeshError } from '../domain/errors.ts'
 import { SandboxBroker, type SandboxBrokerOptions } from './sandbox-broker.ts'
 
 export interface SandboxOptions {
@@ -49,7 +50,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     for (const broker of brokers) await broker.start()
   } catch (error) {
     await close()
-    throw error
+    throw listenError(error, options)
   }
   return {
     brokers,
@@ -62,3 +63,15 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     [Symbol.asyncDispose]: close,
   }
 }
+
+const listenError = (cause: unknown, { host, basePort }: SandboxOptions): KeymeshError =>
+  new KeymeshError({
+    code: 'SANDBOX_CANNOT_LISTEN',
+    fate: 'stop',
+    message: `A simulated broker cannot listen on ${host ?? '127.0.0.1'}: ${cause instanceof Error ? cause.message : String(cause)}.`,
+    hint:
+      basePort === undefined || basePort === 0
+        ? 'Choose an address of this machine.'
+        : 'Choose another first port, or none to take free ones.',
+    cause,
+  })
