@@ -3,7 +3,7 @@ import { codeOf, fateOf } from '../domain/errors.ts'
 import type { RegistrationId } from '../domain/ids.ts'
 import { concurrently } from './concurrently.ts'
 import { ExpectedState } from './expected-state.ts'
-import { wantedObjects } from './plan-registration.ts'
+import { type PlanSettings, wantedObjects } from './plan-registration.ts'
 import type { BrokerPort } from './ports.ts'
 import { type ReconcileDependencies, type ReconcileOutcome, reconcileRegistration } from './reconcile.ts'
 import type { RunTrigger } from './store-port.ts'
@@ -45,6 +45,24 @@ export interface SweepResult {
  * settled are then reconciled one by one, which is the only path that writes.
  */
 export async function sweepBroker(dependencies: SweepDependencies, request: SweepRequest): Promise<SweepResult> {
+  const { suspects, compared, objectsRead } = await findSuspects(dependencies, request)
+  return { compared, objectsRead, ...(await reconcileSuspects(dependencies, request, suspects)) }
+}
+
+export interface Suspects {
+  /** Registrations that a run may have something to do for: suspects first, then pairs that have not settled. */
+  readonly suspects: AsyncIterable<RegistrationId>
+  readonly compared: number
+  readonly objectsRead: number
+}
+
+/** The reading half of a sweep; writes nothing anywhere. */
+export async function findSuspects(
+  dependencies: Pick<SweepDependencies, 'broker' | 'sweepStore'> & {
+    readonly settings: Pick<PlanSettings, 'maxTopics'>
+  },
+  request: Omit<SweepRequest, 'trigger'>,
+): Promise<Suspects> {
   const { broker, sweepStore } = dependencies
   await broker.facts(request.signal)
   const expected = new ExpectedState()
@@ -62,14 +80,14 @@ export async function sweepBroker(dependencies: SweepDependencies, request: Swee
   }
   const objectsRead = await readBroker(broker, expected, request)
   for (const owner of expected.suspects()) suspects.add(owner)
-  return { compared, objectsRead, ...(await reconcileSuspects(dependencies, request, suspects)) }
+  return { suspects: withUnsettled(sweepStore, request, suspects), compared, objectsRead }
 }
 
 /** Streams every kind; at most two pages are in memory. Child listings are read for our own objects only. */
 async function readBroker(
   broker: BrokerPort,
   expected: ExpectedState,
-  { signal, onProgress }: SweepRequest,
+  { signal, onProgress }: Omit<SweepRequest, 'trigger'>,
 ): Promise<number> {
   let objectsRead = 0
   for (const kind of OBJECT_KINDS) {
@@ -103,7 +121,7 @@ const SICK_AFTER_FAILURES = 5
 async function reconcileSuspects(
   dependencies: SweepDependencies,
   request: SweepRequest,
-  suspects: ReadonlySet<RegistrationId>,
+  suspects: AsyncIterable<RegistrationId>,
 ): Promise<Counts> {
   const counts = { inSync: 0, changed: 0, waiting: 0, busy: 0, failed: 0 }
   let failuresInARow = 0
@@ -130,13 +148,13 @@ async function reconcileSuspects(
     request.onProgress?.({ phase: 'reconciling', done })
   }
 
-  await concurrently(pairsToReconcile(dependencies, request, suspects), dependencies.concurrency, reconcileOne)
+  await concurrently(suspects, dependencies.concurrency, reconcileOne)
   return counts
 }
 
-async function* pairsToReconcile(
-  { sweepStore }: SweepDependencies,
-  { broker, signal }: SweepRequest,
+async function* withUnsettled(
+  sweepStore: SweepStore,
+  { broker, signal }: Omit<SweepRequest, 'trigger'>,
   suspects: ReadonlySet<RegistrationId>,
 ): AsyncIterable<RegistrationId> {
   yield* suspects

@@ -1,0 +1,89 @@
+import { createSolaceBroker } from './brokers/solace/solace-broker.ts'
+import { KeymeshError } from './domain/errors.ts'
+import type { BrokerFacts, BrokerPort } from './reconcile/ports.ts'
+import type { BrokerKey } from './reconcile/sweep-port.ts'
+import { readBrokerAccess } from './store/broker-settings.ts'
+import type { Database } from './store/database.ts'
+import type { Sealer } from './store/sealer-port.ts'
+
+interface Connection {
+  readonly fingerprint: string
+  readonly port: BrokerPort
+}
+
+/** One connection per broker and process, so that its limits hold for all work; a changed setting makes a new one. */
+export class BrokerConnections {
+  readonly #db: Database
+  readonly #sealer: Sealer
+  readonly #connections = new Map<string, Connection>()
+  readonly #retired: Promise<void>[] = []
+
+  constructor(db: Database, sealer: Sealer) {
+    this.#db = db
+    this.#sealer = sealer
+  }
+
+  /** Throws `BROKER_UNUSABLE` when the broker is unknown or its management settings are incomplete. */
+  async port(broker: BrokerKey): Promise<BrokerPort> {
+    const access = await readBrokerAccess(this.#db, this.#sealer, broker)
+    if (access === null) {
+      throw new KeymeshError({
+        code: 'BROKER_UNUSABLE',
+        fate: 'stop',
+        message: `Broker ${broker.brokerId} is unknown or its management settings are incomplete.`,
+        hint: 'Import a portal file that holds its URL, message VPN, user name and password.',
+      })
+    }
+    const key = JSON.stringify([broker.accountId, broker.brokerId])
+    const fingerprint = JSON.stringify([access.management, access.passwordVersion])
+    const known = this.#connections.get(key)
+    if (known?.fingerprint === fingerprint) return known.port
+    const port = withSharedFacts(createSolaceBroker(access.management, await access.password()))
+    const raced = this.#connections.get(key)
+    if (raced?.fingerprint === fingerprint) {
+      await port.close()
+      return raced.port
+    }
+    this.#connections.set(key, { fingerprint, port })
+    // Work that still holds the former connection fails and is tried again on the new one.
+    if (raced !== undefined) this.#retired.push(raced.port.close())
+    return port
+  }
+
+  async close(): Promise<void> {
+    const ports = [...this.#connections.values()].map(({ port }) => port.close())
+    this.#connections.clear()
+    await Promise.all([...ports, ...this.#retired])
+  }
+}
+
+const FACTS_FRESH_MS = 1000
+
+/** Runs of many registrations read the broker's facts at their start: one read serves all that begin within a second. */
+function withSharedFacts(port: BrokerPort): BrokerPort {
+  let shared: { readonly facts: Promise<BrokerFacts>; readonly atMs: number } | null = null
+  const facts = (): Promise<BrokerFacts> => {
+    const nowMs = performance.now()
+    if (shared === null || nowMs - shared.atMs > FACTS_FRESH_MS) {
+      const reading = port.facts()
+      shared = { facts: reading, atMs: nowMs }
+      reading.catch(() => {
+        if (shared?.facts === reading) shared = null
+      })
+    }
+    return shared.facts
+  }
+  return {
+    facts,
+    get: (ref, signal) => port.get(ref, signal),
+    list: (kind, signal) => port.list(kind, signal),
+    members: (ref, signal) => port.members(ref, signal),
+    queuedMessages: (name, signal) => port.queuedMessages(name, signal),
+    create: (object, password, signal) => port.create(object, password, signal),
+    update: (ref, attributes, password, signal) => port.update(ref, attributes, password, signal),
+    addMember: (ref, kind, member, signal) => port.addMember(ref, kind, member, signal),
+    removeMember: (ref, kind, member, signal) => port.removeMember(ref, kind, member, signal),
+    delete: (ref, signal) => port.delete(ref, signal),
+    close: () => port.close(),
+  }
+}

@@ -1,0 +1,142 @@
+import type { BrokerConnections } from './broker-connections.ts'
+import { codeOf, errorLine } from './domain/errors.ts'
+import type { RunId } from './domain/ids.ts'
+import type { Plan } from './reconcile/plan.ts'
+import type { PlanSettings } from './reconcile/plan-registration.ts'
+import type { BrokerPort } from './reconcile/ports.ts'
+import { planNow, type ReconcileOutcome, reconcileRegistration } from './reconcile/reconcile.ts'
+import type { Pair, ReconcileStore, RunTrigger } from './reconcile/store-port.ts'
+import { findSuspects, type SweepProgress, type SweepResult, sweepBroker } from './reconcile/sweep.ts'
+import type { BrokerKey, SweepStore } from './reconcile/sweep-port.ts'
+import { recordReachability, recordSweepEnd, recordSweepProgress, recordSweepStart } from './store/broker-status.ts'
+import type { Database } from './store/database.ts'
+
+export interface EngineDependencies {
+  readonly db: Database
+  readonly connections: Pick<BrokerConnections, 'port'>
+  readonly reconcileStore: ReconcileStore
+  readonly sweepStore: SweepStore
+  readonly now: () => number
+  readonly newRunId: () => RunId
+  readonly instance: string
+  readonly leaseMs: number
+  readonly concurrency: number
+  readonly settings: Omit<PlanSettings, 'allowDisruptive'>
+}
+
+export interface RunOptions {
+  readonly trigger: RunTrigger
+  /** An operator accepts that live clients drop. */
+  readonly allowDisruptive?: boolean
+  readonly signal?: AbortSignal
+}
+
+/** What jobs, commands and the API ask for: one pair, one broker, or a plan of either. */
+export class Engine {
+  readonly #dependencies: EngineDependencies
+
+  constructor(dependencies: EngineDependencies) {
+    this.#dependencies = dependencies
+  }
+
+  async reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
+    const broker = await this.#reachable(pair, options.signal)
+    return reconcileRegistration(this.#reconcileDependencies(broker, options), { pair, ...options })
+  }
+
+  async sweep(
+    key: BrokerKey,
+    options: RunOptions & { readonly onProgress?: (progress: SweepProgress) => void },
+  ): Promise<SweepResult> {
+    const { db, now, newRunId } = this.#dependencies
+    const runId = newRunId()
+    await recordSweepStart(db, { broker: key, runId, trigger: options.trigger, atMs: now() })
+    let recordedAtMs = now()
+    const onProgress = (progress: SweepProgress): void => {
+      options.onProgress?.(progress)
+      if (now() - recordedAtMs < PROGRESS_EVERY_MS) return
+      recordedAtMs = now()
+      // Progress is a courtesy: when it cannot be written, the sweep's own statements will say so.
+      recordSweepProgress(db, key, progress).catch(() => undefined)
+    }
+    try {
+      const broker = await this.#reachable(key, options.signal)
+      const dependencies = { ...this.#reconcileDependencies(broker, options), ...this.#sweepDependencies() }
+      const { signal, trigger } = options
+      const result = await sweepBroker(dependencies, { broker: key, trigger, onProgress, ...(signal && { signal }) })
+      await recordSweepEnd(db, { broker: key, runId, atMs: now(), result, error: null })
+      return result
+    } catch (error) {
+      const failure = { code: codeOf(error), message: errorLine(error) }
+      await recordSweepEnd(db, { broker: key, runId, atMs: now(), result: null, error: failure })
+      throw error
+    }
+  }
+
+  /** The plan of one pair, as a run would execute it now. Null when the store does not know the pair. */
+  async planPair(pair: Pair, options: Omit<RunOptions, 'trigger'> = {}): Promise<Plan | null> {
+    const { reconcileStore, now, settings } = this.#dependencies
+    const broker = await this.#reachable(pair, options.signal)
+    const facts = await reconcileStore.facts(pair)
+    if (facts === null) return null
+    const allowDisruptive = options.allowDisruptive ?? false
+    const planned = await planNow({ broker, now, settings: { ...settings, allowDisruptive } }, facts, options.signal)
+    return planned.plan
+  }
+
+  /** The plans of all registrations of a broker that have one, as a sweep would find them. */
+  async *planBroker(key: BrokerKey, options: Omit<RunOptions, 'trigger'> = {}): AsyncIterable<Plan> {
+    const broker = await this.#reachable(key, options.signal)
+    const dependencies = { broker, settings: this.#dependencies.settings, ...this.#sweepDependencies() }
+    const { suspects } = await findSuspects(dependencies, { broker: key, ...options })
+    for await (const registrationId of suspects) {
+      const plan = await this.planPair({ ...key, registrationId }, options)
+      if (plan !== null) yield plan
+    }
+  }
+
+  /** Reads the broker's facts and records whether it answered. */
+  async #reachable(key: BrokerKey, signal?: AbortSignal): Promise<BrokerPort> {
+    const { db, connections, now } = this.#dependencies
+    const broker = { accountId: key.accountId, brokerId: key.brokerId }
+    try {
+      const port = await connections.port(broker)
+      const facts = await port.facts(signal)
+      await this.#record(key, { sempVersion: facts.sempVersion, error: null })
+      return port
+    } catch (error) {
+      // A broker that is gone from the store has no status to keep.
+      if (codeOf(error) === 'BROKER_UNUSABLE') throw error
+      this.#recordedAtMs.delete(nameOf(key))
+      const failure = { code: codeOf(error), message: errorLine(error) }
+      await recordReachability(db, { broker, atMs: now(), sempVersion: null, error: failure })
+      throw error
+    }
+  }
+
+  readonly #recordedAtMs = new Map<string, number>()
+
+  /** Good news is written at most every few seconds; bad news and the change back are written at once. */
+  async #record(key: BrokerKey, news: { readonly sempVersion: string; readonly error: null }): Promise<void> {
+    const { db, now } = this.#dependencies
+    const name = nameOf(key)
+    if (now() - (this.#recordedAtMs.get(name) ?? Number.NEGATIVE_INFINITY) < REACHABLE_EVERY_MS) return
+    this.#recordedAtMs.set(name, now())
+    await recordReachability(db, { broker: { accountId: key.accountId, brokerId: key.brokerId }, atMs: now(), ...news })
+  }
+
+  #reconcileDependencies(broker: BrokerPort, options: RunOptions) {
+    const { reconcileStore, now, newRunId, instance, leaseMs, settings } = this.#dependencies
+    const planSettings = { ...settings, allowDisruptive: options.allowDisruptive ?? false }
+    return { broker, store: reconcileStore, now, newRunId, holder: instance, leaseMs, settings: planSettings }
+  }
+
+  #sweepDependencies() {
+    const { sweepStore, concurrency } = this.#dependencies
+    return { sweepStore, concurrency }
+  }
+}
+
+const nameOf = ({ accountId, brokerId }: BrokerKey): string => JSON.stringify([accountId, brokerId])
+const PROGRESS_EVERY_MS = 2000
+const REACHABLE_EVERY_MS = 5000

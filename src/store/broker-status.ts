@@ -1,0 +1,80 @@
+import { sql } from 'kysely'
+import type { RunId } from '../domain/ids.ts'
+import type { RunTrigger } from '../reconcile/store-port.ts'
+import type { SweepProgress, SweepResult } from '../reconcile/sweep.ts'
+import type { BrokerKey } from '../reconcile/sweep-port.ts'
+import type { Database } from './database.ts'
+
+export interface SweepStart {
+  readonly broker: BrokerKey
+  readonly runId: RunId
+  readonly trigger: RunTrigger
+  readonly atMs: number
+}
+
+const at = (ms: number): string => new Date(ms).toISOString()
+
+export async function recordSweepStart(db: Database, { broker, runId, trigger, atMs }: SweepStart): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    await sql`
+      insert into runs (id, account_id, broker_id, kind, trigger, outcome, started_at)
+      values (${runId}, ${broker.accountId}, ${broker.brokerId}, 'sweep', ${trigger}, 'running', ${at(atMs)})`.execute(
+      trx,
+    )
+    await sql`
+      insert into broker_status (account_id, broker_id, sweep_run_id, sweep_started_at, sweep_outcome)
+      values (${broker.accountId}, ${broker.brokerId}, ${runId}, ${at(atMs)}, 'running')
+      on conflict (account_id, broker_id) do update set sweep_run_id = excluded.sweep_run_id,
+        sweep_started_at = excluded.sweep_started_at, sweep_outcome = 'running', sweep_progress = null`.execute(trx)
+  })
+}
+
+export async function recordSweepProgress(db: Database, broker: BrokerKey, progress: SweepProgress): Promise<void> {
+  await sql`
+    update broker_status set sweep_progress = ${JSON.stringify(progress)}::jsonb
+    where account_id = ${broker.accountId} and broker_id = ${broker.brokerId}`.execute(db)
+}
+
+export interface SweepEnd {
+  readonly broker: BrokerKey
+  readonly runId: RunId
+  readonly atMs: number
+  readonly result: SweepResult | null
+  readonly error: { readonly code: string; readonly message: string } | null
+}
+
+export async function recordSweepEnd(db: Database, { broker, runId, atMs, result, error }: SweepEnd): Promise<void> {
+  const outcome = error !== null ? 'failed' : (result?.failed ?? 0) > 0 ? 'with-errors' : 'done'
+  await db.transaction().execute(async (trx) => {
+    await sql`
+      update runs set outcome = ${outcome}, detail = ${JSON.stringify(result ?? {})}::jsonb, error_code = ${error?.code ?? null},
+        error = ${error?.message ?? null}, finished_at = ${at(atMs)}, steps = ${result?.changed ?? 0}
+      where id = ${runId}`.execute(trx)
+    await sql`
+      update broker_status set sweep_finished_at = ${at(atMs)}, sweep_outcome = ${outcome}
+      where account_id = ${broker.accountId} and broker_id = ${broker.brokerId} and sweep_run_id = ${runId}`.execute(
+      trx,
+    )
+  })
+}
+
+export interface Reachability {
+  readonly broker: BrokerKey
+  readonly atMs: number
+  readonly sempVersion: string | null
+  readonly error: { readonly code: string; readonly message: string } | null
+}
+
+/** What the first read of a run said. */
+export async function recordReachability(
+  db: Database,
+  { broker, atMs, sempVersion, error }: Reachability,
+): Promise<void> {
+  await sql`
+    insert into broker_status (account_id, broker_id, reachable, checked_at, semp_version, error_code, error)
+    values (${broker.accountId}, ${broker.brokerId}, ${error === null}, ${at(atMs)}, ${sempVersion}, ${error?.code ?? null},
+      ${error?.message ?? null})
+    on conflict (account_id, broker_id) do update set reachable = excluded.reachable, checked_at = excluded.checked_at,
+      semp_version = coalesce(excluded.semp_version, broker_status.semp_version), error_code = excluded.error_code,
+      error = excluded.error`.execute(db)
+}

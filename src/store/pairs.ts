@@ -1,0 +1,86 @@
+import { sql } from 'kysely'
+import { accountId, brokerId, registrationId } from '../domain/ids.ts'
+import type { Pair } from '../reconcile/store-port.ts'
+import type { BrokerKey } from '../reconcile/sweep-port.ts'
+import type { Database } from './database.ts'
+
+interface PairRow {
+  readonly account: string
+  readonly broker: string
+  readonly registration: string
+}
+
+const toPair = (row: PairRow): Pair => ({
+  accountId: accountId(row.account),
+  brokerId: brokerId(row.broker),
+  registrationId: registrationId(row.registration),
+})
+
+const columns = sql`p.account_id as account, p.broker_id as broker, p.registration_id as registration`
+
+/** Level-triggered: every pair that lags or is due, whatever the queue remembers. Longest waiting first. */
+export async function laggingPairs(db: Database, limit: number): Promise<readonly Pair[]> {
+  const { rows } = await sql<PairRow>`
+    select ${columns} from pairs p
+    where (p.reached_generation < p.generation and (p.due_at is null or p.due_at <= now())) or p.due_at <= now()
+    order by coalesce(p.due_at, p.changed_at) limit ${limit}`.execute(db)
+  return rows.map(toPair)
+}
+
+export async function pairsOfRegistration(
+  db: Database,
+  account: string,
+  registration: string,
+): Promise<readonly Pair[]> {
+  const { rows } = await sql<PairRow>`
+    select ${columns} from pairs p
+    where p.account_id = ${account} and p.registration_id = ${registration} order by p.broker_id`.execute(db)
+  return rows.map(toPair)
+}
+
+export interface PairFilter {
+  readonly accountId: string
+  readonly brokerId?: string
+  readonly registrationId?: string
+  readonly consumerKey?: string
+}
+
+const matches = (filter: PairFilter) => sql`p.account_id = ${filter.accountId}
+  and (${filter.brokerId ?? null}::text is null or p.broker_id = ${filter.brokerId ?? null})
+  and (${filter.registrationId ?? null}::text is null or p.registration_id = ${filter.registrationId ?? null})`
+
+/** Marks passwords to be written again whatever the ledger says; answers the pairs to reconcile. */
+export async function requestPasswords(db: Database, filter: PairFilter): Promise<readonly Pair[]> {
+  const { rows } = await sql<PairRow>`
+    with due as (
+      update ledger p set password_due = true
+      where ${matches(filter)} and p.kind = 'clientUsername' and p.withdrawn_at is null
+        and (${filter.consumerKey ?? null}::text is null or p.name = ${filter.consumerKey ?? null})
+      returning p.account_id, p.broker_id, p.registration_id
+    )
+    update pairs p set due_at = now() from due
+    where p.account_id = due.account_id and p.broker_id = due.broker_id and p.registration_id = due.registration_id
+    returning ${columns}`.execute(db)
+  return rows.map(toPair)
+}
+
+/** A person looked at a refused plan and accepts the withdrawals that wait on the broker. */
+export async function confirmWithdrawals(db: Database, broker: BrokerKey): Promise<readonly Pair[]> {
+  const { rows } = await sql<PairRow>`
+    update pairs p set withdrawal_confirmed = true, due_at = now()
+    where p.account_id = ${broker.accountId} and p.broker_id = ${broker.brokerId} and p.state = 'refused'
+    returning ${columns}`.execute(db)
+  return rows.map(toPair)
+}
+
+export async function recordAdoption(
+  db: Database,
+  broker: BrokerKey,
+  object: { readonly kind: string; readonly name: string },
+  askedBy: string,
+): Promise<void> {
+  await sql`
+    insert into adoptions (account_id, broker_id, kind, name, asked_by)
+    values (${broker.accountId}, ${broker.brokerId}, ${object.kind}, ${object.name}, ${askedBy})
+    on conflict do nothing`.execute(db)
+}

@@ -1,0 +1,20 @@
+import { sql } from 'kysely'
+import type { Database } from './database.ts'
+
+/** Deletes finished runs and repaired drift older than `beforeMs`, in batches so that no lock is held long. */
+export async function pruneRecords(db: Database, beforeMs: number, batch = 5000): Promise<number> {
+  const before = new Date(beforeMs).toISOString()
+  let total = 0
+  for (const statement of [
+    sql`delete from runs where id in (select id from runs where started_at < ${before} and outcome <> 'running' limit ${batch})`,
+    sql`delete from drift where id in (select id from drift where repaired_at < ${before} limit ${batch})`,
+  ]) {
+    for (;;) {
+      const { numAffectedRows } = await statement.execute(db)
+      const deleted = Number(numAffectedRows ?? 0)
+      total += deleted
+      if (deleted < batch) break
+    }
+  }
+  return total
+}
