@@ -12,7 +12,7 @@ export interface HttpRequest {
   readonly path: string
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly headers: Readonly<Record<string, string>>
-  readonly body?: string
+  readonly body?: string | undefined
 }
 
 /**

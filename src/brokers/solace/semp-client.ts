@@ -1,24 +1,15 @@
-import { createSecureContext, type SecureContext } from 'node:tls'
 import pRetry from 'p-retry'
 import { Pool } from 'undici'
-import { z } from 'zod'
 import type { ManagementSettings } from '../../domain/catalogue.ts'
-import { codeOf, fateOf, KeymeshError } from '../../domain/errors.ts'
+import { codeOf, fateOf } from '../../domain/errors.ts'
 import type { Secret } from '../../domain/secret.ts'
 import { exchange, type HttpAnswer } from './http-exchange.ts'
 import { RequestLimiter } from './request-limiter.ts'
-import {
-  type Attempted,
-  abortError,
-  httpError,
-  mayRepeat,
-  sempError,
-  transportCodeOf,
-  transportError,
-  unexpectedAnswer,
-} from './semp-errors.ts'
-import { nextCursor, type SempAddress, sempAddress } from './semp-paths.ts'
+import { readAnswer, type SempAnswer } from './semp-answer.ts'
+import { type Attempted, abortError, httpError, mayRepeat, transportCodeOf, transportError } from './semp-errors.ts'
+import { type SempAddress, sempAddress } from './semp-paths.ts'
 import { SempSession, type SessionTicket } from './semp-session.ts'
+import { secureContextOf } from './tls-trust.ts'
 
 /** One HTTP exchange, for metrics. Names and values of objects are never in it. */
 export interface SempRequestEvent {
@@ -54,26 +45,8 @@ export interface SempRequest {
   readonly signal?: AbortSignal | undefined
 }
 
-export interface SempAnswer {
-  readonly data: unknown
-  readonly collections: unknown
-  /** Encoded, ready for a query; null at the end. */
-  readonly nextCursor: string | null
-}
-
-const ENVELOPE = z.object({
-  meta: z.object({
-    responseCode: z.int(),
-    error: z.object({ code: z.int(), status: z.string(), description: z.string() }).optional(),
-    paging: z.object({ cursorQuery: z.string().optional(), nextPageUri: z.string().optional() }).optional(),
-  }),
-  data: z.unknown().optional(),
-  collections: z.unknown().optional(),
-})
-
 /** Rounds of one request: a cookie that ended, a cookie that ended again while others logged in, a basic login. */
 const MAX_LOGIN_ROUNDS = 3
-const BASE_HEADERS = { accept: 'application/json', 'user-agent': 'keymesh' }
 const TIMED_OUT = Object.assign(new Error('no answer in time'), { code: 'DEADLINE' })
 
 /**
@@ -89,7 +62,7 @@ export class SempClient {
   readonly #managementPassword: Secret
   readonly #options: SempClientOptions
   #requestCount = 0
-  #isClosed = false
+  #closed: Promise<void> | null = null
 
   constructor(settings: ManagementSettings, password: Secret, options: SempClientOptions = {}) {
     this.address = sempAddress(settings.url)
@@ -124,13 +97,26 @@ export class SempClient {
     const { signal } = request
     const call = new Call(request, this.address.display, this.#managementPassword)
     try {
-      return await pRetry(() => this.#attempt(call), {
+      return await this.#attempt(call)
+    } catch (error) {
+      if (signal?.aborted === true) throw abortError(signal, call)
+      if (!mayRepeat(error, request.method)) throw error
+      return this.#repeat(call, error)
+    }
+  }
+
+  async #repeat(call: Call, firstError: unknown): Promise<SempAnswer> {
+    const { signal, method } = call.request
+    const attempt = (count: number): Promise<SempAnswer> =>
+      count === 1 ? Promise.reject(firstError) : this.#attempt(call)
+    try {
+      return await pRetry(attempt, {
         retries: this.#options.maxRepeats ?? 3,
         minTimeout: this.#options.repeatDelayMs ?? 100,
         maxTimeout: 2_000,
         randomize: true,
         signal,
-        shouldRetry: ({ error }) => mayRepeat(error, request.method) && performance.now() < call.deadlineMs,
+        shouldRetry: ({ error }) => mayRepeat(error, method) && performance.now() < call.deadlineMs,
       })
     } catch (error) {
       if (signal?.aborted === true) throw abortError(signal, call)
@@ -138,14 +124,17 @@ export class SempClient {
     }
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true
-    this.#limiter.rejectWaiting(transportError(CLOSING, 'UND_ERR_CLOSED'))
-    await this.#pool.close()
+  /** Waits for the requests that are under way; none is sent any more. */
+  close(): Promise<void> {
+    if (this.#closed === null) {
+      this.#limiter.rejectWaiting(transportError(CLOSING, 'UND_ERR_CLOSED'))
+      this.#closed = this.#pool.close()
+    }
+    return this.#closed
   }
 
   async #attempt(call: Call): Promise<SempAnswer> {
-    if (this.#isClosed) throw transportError(call, 'UND_ERR_CLOSED')
+    if (this.#closed !== null) throw transportError(call, 'UND_ERR_CLOSED')
     const queuedAtMs = performance.now()
     if (!this.#limiter.tryAcquire()) await this.#limiter.acquire(call.request.signal)
     call.startAttempt(queuedAtMs, performance.now(), this.#timeoutMs)
@@ -200,11 +189,11 @@ export class SempClient {
     const timeoutMs = call.deadlineMs - nowMs
     if (timeoutMs <= 0) throw call.lastError ?? transportError(call, 'DEADLINE')
     this.#requestCount += 1
-    const headers = { ...BASE_HEADERS, ...ticket.headers, ...(body === undefined ? {} : JSON_BODY) }
+    const headers = body === undefined ? ticket.headers : { ...ticket.headers, ...JSON_BODY }
     try {
       return await exchange(
         this.#pool,
-        { method, path: this.address.prefix + path, headers, ...(body === undefined ? {} : { body }) },
+        { method, path: this.address.prefix + path, headers, body },
         { timeoutMs, timedOut: TIMED_OUT, signal },
       )
     } catch (error) {
@@ -249,29 +238,6 @@ class Call implements Attempted {
 
 const isAborted = (call: Call): boolean => call.request.signal?.aborted === true
 
-function readAnswer(call: Call, http: HttpAnswer): SempAnswer {
-  const parsed = ENVELOPE.safeParse(jsonOrUndefined(http.body))
-  const isRefusal = http.status >= 400 && http.status < 500
-  if (parsed.success && parsed.data.meta.error !== undefined && isRefusal) {
-    throw sempError(call, parsed.data.meta.error)
-  }
-  if (http.status !== 200) throw httpError(call, http.status)
-  if (!parsed.success) throw unexpectedAnswer(call, 'its body is not a SEMP answer')
-  const { meta, data, collections } = parsed.data
-  if (meta.error !== undefined || meta.responseCode !== 200) {
-    throw unexpectedAnswer(call, 'HTTP status 200 around an error')
-  }
-  return { data, collections, nextCursor: nextCursor(meta.paging) }
-}
-
-function jsonOrUndefined(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
-}
-
 async function untilAborted<Result>(wait: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
   if (signal === undefined) return wait
   signal.throwIfAborted()
@@ -284,22 +250,5 @@ async function untilAborted<Result>(wait: Promise<Result>, signal: AbortSignal |
     return await Promise.race([wait, aborted])
   } finally {
     signal.removeEventListener('abort', onAbort)
-  }
-}
-
-/** Made once: every connection would otherwise parse the certificates again. */
-function secureContextOf(settings: ManagementSettings, address: SempAddress): SecureContext | undefined {
-  if (!address.isTls || settings.caCertificate === undefined) return undefined
-  try {
-    if (!/-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----/.test(settings.caCertificate))
-      throw new Error('no PEM certificate')
-    return createSecureContext({ ca: settings.caCertificate })
-  } catch {
-    throw new KeymeshError({
-      code: 'INVALID_CA_CERTIFICATE',
-      fate: 'stop',
-      message: `The CA certificate for ${address.display} cannot be read.`,
-      hint: 'Give PEM certificates, each from its BEGIN to its END line.',
-    })
   }
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { KeymeshError } from '../../domain/errors.ts'
-import type { SempAnswer, SempClient } from './semp-client.ts'
+import type { SempAnswer } from './semp-answer.ts'
+import type { SempClient } from './semp-client.ts'
 import { unexpectedAnswer } from './semp-errors.ts'
 import { pagePath, withSelect } from './semp-paths.ts'
 

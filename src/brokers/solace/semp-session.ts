@@ -11,15 +11,18 @@ export interface SessionTicket {
   readonly opens: boolean
 }
 
+const BASE_HEADERS = { accept: 'application/json', 'user-agent': 'keymesh' }
+
 /**
  * SEMP opens a session for every basic login and has few of them (529 when they are used up), so one request logs in,
  * the others wait for its cookie and send nothing else until it is refused. A service that sets no cookie, or refuses
- * the cookie it just set, gets basic authentication on every request.
+ * the cookie it just set, gets basic authentication with every request, besides its cookies.
  */
 export class SempSession {
   readonly #username: string
   readonly #password: Secret
   readonly #cookies = new Map<string, string>()
+  #headers: Readonly<Record<string, string>> | null = null
   #session = 0
   #isProven = false
   #basicOnly = false
@@ -37,11 +40,12 @@ export class SempSession {
       if (failure !== undefined) throw failure
     }
     if (this.#cookies.size > 0 && !this.#basicOnly) {
-      return { headers: { cookie: this.#cookieHeader() }, by: 'cookie', session: this.#session, opens: false }
+      return { headers: this.#cookieHeaders(), by: 'cookie', session: this.#session, opens: false }
     }
     const opens = !this.#basicOnly
     if (opens) this.#open()
-    return { headers: { authorization: this.#basicHeader() }, by: 'basic', session: this.#session, opens }
+    const headers = { ...this.#cookieHeaders(), authorization: this.#basicHeader() }
+    return { headers, by: 'basic', session: this.#session, opens }
   }
 
   /** After an answer of the broker that was not a refusal of the login: keeps its cookies. */
@@ -61,13 +65,14 @@ export class SempSession {
 
   /** After a request that did not get past the login: `failure` is shared with those who wait, else they try. */
   failed(ticket: SessionTicket, failure: unknown): void {
-    if (ticket.opens) this.#release(failure)
+    if (ticket.opens && ticket.session === this.#session) this.#release(failure)
   }
 
   /** After a 401 to a cookie: the session ended, unless it was replaced in the meantime. */
   refused(ticket: SessionTicket): void {
     if (ticket.session !== this.#session) return
     this.#cookies.clear()
+    this.#headers = null
     if (!this.#isProven) this.#basicOnly = true
     this.#session += 1
   }
@@ -90,13 +95,19 @@ export class SempSession {
     const equals = pair.indexOf('=')
     if (equals < 1) return
     const name = pair.slice(0, equals).trim()
+    this.#headers = null
     const isGone = attributes.some((attribute) => /^\s*max-age\s*=\s*(0|-\d+)\s*$/i.test(attribute))
     if (isGone) this.#cookies.delete(name)
     else this.#cookies.set(name, pair.slice(equals + 1).trim())
   }
 
-  #cookieHeader(): string {
-    return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+  /** Every request of a sweep sends them, so they are put together once per change. */
+  #cookieHeaders(): Readonly<Record<string, string>> {
+    if (this.#headers === null) {
+      const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+      this.#headers = cookie === '' ? BASE_HEADERS : { ...BASE_HEADERS, cookie }
+    }
+    return this.#headers
   }
 
   #basicHeader(): string {

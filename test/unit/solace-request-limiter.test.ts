@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { RequestLimiter } from '../../src/brokers/solace/request-limiter.ts'
+
+describe('the request limiter', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  const settle = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
+
+  it('serves in the order of arrival, and nobody overtakes', async () => {
+    const limiter = new RequestLimiter({ maxConcurrent: 2 })
+    const served: string[] = []
+    const come = (name: string): void => void limiter.acquire().then(() => served.push(name))
+    for (const name of ['a', 'b', 'c', 'd']) come(name)
+    await settle()
+    expect(served).toEqual(['a', 'b'])
+    expect(limiter.tryAcquire()).toBe(false)
+    limiter.release()
+    // The slot belongs to `c` already, although `c` has not run yet.
+    expect(limiter.tryAcquire()).toBe(false)
+    await settle()
+    expect(served).toEqual(['a', 'b', 'c'])
+    limiter.release()
+    limiter.release()
+    limiter.release()
+    await settle()
+    expect(served).toEqual(['a', 'b', 'c', 'd'])
+    expect(limiter.waiting).toBe(0)
+  })
+
+  it('forgets whoever aborts and gives the slot to the next', async () => {
+    const limiter = new RequestLimiter({ maxConcurrent: 1 })
+    await limiter.acquire()
+    const abort = new AbortController()
+    const gone = limiter.acquire(abort.signal)
+    const next = limiter.acquire()
+    abort.abort(new Error('no longer'))
+    await expect(gone).rejects.toThrow('no longer')
+    expect(limiter.waiting).toBe(1)
+    limiter.release()
+    await next
+  })
+
+  it('refuses a signal that was aborted before', async () => {
+    const limiter = new RequestLimiter({ maxConcurrent: 1 })
+    await expect(limiter.acquire(AbortSignal.abort(new Error('early')))).rejects.toThrow('early')
+    expect(limiter.tryAcquire()).toBe(true)
+  })
+
+  it.each([10, 200, 2_000])('keeps a rate of %i per second over time', async (maxPerSecond) => {
+    const limiter = new RequestLimiter({ maxConcurrent: 50, maxPerSecond })
+    let started = 0
+    let isOver = false
+    const worker = async (): Promise<void> => {
+      while (!isOver) {
+        await limiter.acquire()
+        started += 1
+        limiter.release()
+      }
+    }
+    const workers = Array.from({ length: 5 }, worker)
+    await vi.advanceTimersByTimeAsync(2_000)
+    isOver = true
+    expect(started).toBeGreaterThan(maxPerSecond * 2 * 0.9)
+    expect(started).toBeLessThanOrEqual(maxPerSecond * 2 + 0.02 * maxPerSecond + 1)
+    await vi.advanceTimersByTimeAsync(1_000)
+    await Promise.all(workers)
+  })
+
+  it('does not save up a burst while nothing runs', async () => {
+    const limiter = new RequestLimiter({ maxConcurrent: 50, maxPerSecond: 10 })
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(limiter.tryAcquire()).toBe(true)
+    expect(limiter.tryAcquire()).toBe(false)
+  })
+
+  it('rejects those who wait when it is closed, and leaves no timer', async () => {
+    const limiter = new RequestLimiter({ maxConcurrent: 5, maxPerSecond: 1 })
+    await limiter.acquire()
+    const waiting = limiter.acquire()
+    limiter.rejectWaiting(new Error('closed'))
+    await expect(waiting).rejects.toThrow('closed')
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
