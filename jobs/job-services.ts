@@ -1,0 +1,24 @@
+import type { AccountId, RegistrationId } from '../src/domain/ids.ts'
+import type { BrokerKey } from '../src/queue/queue-names.ts'
+import type { Pair, RunTrigger } from '../src/reconcile/store-port.ts'
+
+/** What the jobs call. Each is safe to run again. */
+export interface JobServices {
+  /** Pairs that have not reached their generation, or are due again, oldest first. */
+  laggingPairs(limit: number): Promise<readonly Pair[]>
+  pairsOfRegistration(accountId: AccountId, registrationId: RegistrationId): Promise<readonly Pair[]>
+  reconcilePair(pair: Pair, trigger: RunTrigger, signal: AbortSignal): Promise<'done' | 'busy' | 'gone'>
+  sweepBroker(broker: BrokerKey, trigger: RunTrigger, signal: AbortSignal, onProgress: OnProgress): Promise<void>
+  usableBrokers(): Promise<readonly UsableBroker[]>
+  /** How many were retired. */
+  retireExpired(): Promise<number>
+  /** How many were removed. */
+  pruneRecords(): Promise<number>
+}
+
+/** `total` is null while it is not known. */
+export type OnProgress = (done: number, total: number | null) => void
+
+export interface UsableBroker extends BrokerKey {
+  readonly paused: boolean
+}

@@ -1,0 +1,29 @@
+import type { Job, Queue, Worker, WorkerOptions } from 'bullmq'
+import type { QueueEngine } from './job-queue.ts'
+
+/** What we use of the queue library, the same on both engines. */
+export type BullQueue = Pick<
+  Queue,
+  'name' | 'addBulk' | 'getJob' | 'getJobCounts' | 'pause' | 'resume' | 'isPaused' | 'close'
+> & { on(event: 'error', listener: (error: Error) => void): unknown }
+
+export type BullWorker = Pick<Worker, 'name' | 'concurrency' | 'close' | 'rateLimit'> & {
+  on(event: 'error', listener: (error: Error) => void): unknown
+}
+
+export type BullProcessor = (job: Job, token?: string) => Promise<unknown>
+export type BullWorkerOptions = Omit<WorkerOptions, 'connection' | 'prefix'>
+
+/** One of the two engines: makes queues and workers on its own connections. */
+export interface BullEngine {
+  readonly engine: QueueEngine
+  newQueue(name: string): BullQueue
+  newWorker(name: string, processor: BullProcessor, options: BullWorkerOptions): BullWorker
+  /** A worker was closed: its connection may go. */
+  workerClosed(): void
+  maxConnections(): number
+  close(): Promise<void>
+}
+
+/** Events are not used; the engines keep a few for tools that look at the queue. */
+export const EVENTS = { events: { maxLen: 200 } } as const

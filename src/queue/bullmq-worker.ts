@@ -1,0 +1,161 @@
+import { DelayedError, type Job, RateLimitError, UnrecoverableError } from 'bullmq'
+import { codeOf, errorLine, type Fate, fateOf } from '../domain/errors.ts'
+import type { BullEngine, BullProcessor, BullWorker } from './bullmq-engine.ts'
+import { backoffMs, type RetryPolicy } from './job-options.ts'
+import type { JobProcessor, JobWorker, QueueObserver, RunningJob, WorkerOptions } from './job-queue.ts'
+import { QueueWait, type WaitPolicy } from './queue-wait.ts'
+
+const PROGRESS_EVERY_MS = 1_000
+/** After its signal was aborted a job gets this long to hand itself back. */
+const ABORT_PATIENCE_MS = 5_000
+/** A limit that is never met: without one the library does not look at pauses that `rateLimit` asked for. */
+const NO_LIMIT = { max: 1_000_000_000, duration: 1_000 }
+
+export interface WorkerDependencies {
+  readonly engine: BullEngine
+  readonly observer: QueueObserver
+  readonly retry: RetryPolicy
+  readonly wait: WaitPolicy
+  readonly stalledIntervalMs: number
+  readonly now: () => number
+  readonly random: () => number
+}
+
+export class BullmqWorker implements JobWorker {
+  readonly queueName: string
+  readonly #dependencies: WorkerDependencies
+  readonly #process: JobProcessor
+  readonly #worker: BullWorker
+  readonly #wait: QueueWait
+  readonly #stop = new AbortController()
+  #concurrency: number
+  #closing: Promise<boolean> | undefined
+
+  constructor(dependencies: WorkerDependencies, queueName: string, process: JobProcessor, options: WorkerOptions) {
+    this.queueName = queueName
+    this.#dependencies = dependencies
+    this.#process = process
+    this.#concurrency = options.concurrency
+    this.#wait = new QueueWait(dependencies.wait)
+    const { engine, observer, retry, random, stalledIntervalMs } = dependencies
+    const run: BullProcessor = (job, token) => this.#run(job, token)
+    this.#worker = engine.newWorker(queueName, run, {
+      concurrency: options.concurrency,
+      limiter: options.maxJobsPerSecond === undefined ? NO_LIMIT : { max: options.maxJobsPerSecond, duration: 1_000 },
+      settings: { backoffStrategy: (attempt) => backoffMs(attempt, retry, random()) },
+      // Until an engine that went away is asked again.
+      runRetryDelay: 2_000,
+      stalledInterval: stalledIntervalMs,
+      lockDuration: stalledIntervalMs,
+      // A job whose process died runs again; only one that kills process after process is given up.
+      maxStalledCount: 5,
+      maximumRateLimitDelay: 5_000,
+      drainDelay: 5,
+      removeOnComplete: { count: 0 },
+    })
+    this.#worker.on('error', (error) => observer.onError(queueName, error))
+  }
+
+  setConcurrency(concurrency: number): void {
+    this.#concurrency = concurrency
+    if (!this.#wait.probing) this.#worker.concurrency = concurrency
+  }
+
+  close(patienceMs: number): Promise<boolean> {
+    this.#closing ??= this.#close(patienceMs)
+    return this.#closing
+  }
+
+  async #close(patienceMs: number): Promise<boolean> {
+    const closed = this.#worker.close().then(() => true)
+    try {
+      if (await settlesWithin(closed, patienceMs)) return true
+      this.#stop.abort(new Error('the process is stopping'))
+      return await settlesWithin(closed, ABORT_PATIENCE_MS)
+    } finally {
+      this.#dependencies.engine.workerClosed()
+    }
+  }
+
+  async #run(job: Job, token: string | undefined): Promise<void> {
+    const running = this.#runningJob(job)
+    try {
+      const outcome = await this.#process(running)
+      if (outcome.status === 'done') return this.#brokerTakesWork()
+      await this.#handBack(job, token, outcome.afterMs)
+    } catch (error) {
+      if (error instanceof DelayedError) throw error
+      // What a stop interrupted is not a failure: it goes on elsewhere or after the restart.
+      if (this.#stop.signal.aborted) await this.#handBack(job, token, 0)
+      await this.#fail(running, error)
+    }
+  }
+
+  /** Always throws: the library's way to say that the job was moved. */
+  async #handBack(job: Job, token: string | undefined, afterMs: number): Promise<never> {
+    await job.moveToDelayed(this.#dependencies.now() + afterMs, token)
+    throw new DelayedError()
+  }
+
+  async #fail(job: RunningJob, error: unknown): Promise<never> {
+    const { observer } = this.#dependencies
+    const fate: Fate = fateOf(error)
+    const failure = { queueName: this.queueName, jobId: job.id, jobName: job.name, attempt: job.attempt }
+    const message = errorLine(error)
+    observer.onJobFailed({ ...failure, fate, code: codeOf(error), message })
+    switch (fate) {
+      case 'retry':
+        // Only the cleaned line reaches the job's row, where a NUL would leave the job active.
+        throw new Error(message)
+      case 'stop':
+        this.#brokerTakesWork()
+        throw new UnrecoverableError(message)
+      case 'wait':
+        await this.#holdQueue()
+        throw new RateLimitError()
+      default:
+        return fate satisfies never
+    }
+  }
+
+  /** All replicas stop taking jobs for a while; here one goes first when the time is over. */
+  async #holdQueue(): Promise<void> {
+    const { now, random } = this.#dependencies
+    await this.#worker.rateLimit(this.#wait.failed(now(), random()))
+    this.#worker.concurrency = 1
+  }
+
+  #brokerTakesWork(): void {
+    if (!this.#wait.probing) return
+    this.#wait.succeeded()
+    this.#worker.concurrency = this.#concurrency
+  }
+
+  #runningJob(job: Job): RunningJob {
+    const { now } = this.#dependencies
+    let writtenAtMs = 0
+    return {
+      id: job.id ?? '',
+      name: job.name,
+      data: job.data,
+      attempt: job.attemptsMade + 1,
+      signal: this.#stop.signal,
+      progress: (done, total) => {
+        const last = total !== null && done >= total
+        if (!last && now() - writtenAtMs < PROGRESS_EVERY_MS) return
+        writtenAtMs = now()
+        job.updateProgress({ done, total }).catch(() => undefined)
+      },
+    }
+  }
+}
+
+async function settlesWithin(promise: Promise<boolean>, withinMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, withinMs, false)
+  })
+  const settled = await Promise.race([promise, timeout])
+  clearTimeout(timer)
+  return settled
+}

@@ -1,0 +1,127 @@
+import type { AccountId, RegistrationId } from '../domain/ids.ts'
+import type { Pair, RunTrigger } from '../reconcile/store-port.ts'
+import { priorityOf } from './job-options.ts'
+import type { NewJob, QueueBackend } from './job-queue.ts'
+import { type BrokerKey, brokerQueue, REGISTRATIONS_QUEUE } from './queue-names.ts'
+
+export interface Enqueuer {
+  /** Looks up the registration's brokers when the job runs, then one job for each. */
+  registration(accountId: AccountId, registrationId: RegistrationId): Promise<boolean>
+  pairs(pairs: readonly Pair[], trigger: RunTrigger): Promise<boolean>
+  sweep(broker: BrokerKey, trigger: RunTrigger): Promise<boolean>
+}
+
+export interface EnqueuerOptions {
+  readonly backend: QueueBackend
+  readonly now: () => number
+  /** Told when the queue did not take the jobs; nothing is lost but time. */
+  readonly onMissed: (what: string, error: unknown) => void
+  /** A caller that answers a request does not wait longer for a queue that is away. */
+  readonly patienceMs?: number
+}
+
+/**
+ * Called after the transaction that made the work was committed. Never throws and never waits long: a job that was not
+ * added costs time until the poll finds the work, never truth (invariant 3). False says that it was not added in time.
+ */
+export function createEnqueuer({ backend, now, onMissed, patienceMs = 2_000 }: EnqueuerOptions): Enqueuer {
+  const add = async (what: string, additions: Promise<unknown>): Promise<boolean> => {
+    try {
+      await within(additions, patienceMs)
+      return true
+    } catch (error) {
+      onMissed(what, error)
+      return false
+    }
+  }
+  return {
+    registration: (accountId, registrationId) =>
+      add(
+        `registration ${registrationId}`,
+        backend.queue(REGISTRATIONS_QUEUE).add([registrationJob(accountId, registrationId)]),
+      ),
+    pairs: (pairs, trigger) =>
+      add(
+        `${pairs.length} registrations (${trigger})`,
+        Promise.all(
+          [...byBroker(pairs)].map(([queue, some]) =>
+            backend.queue(queue).add(some.map((pair) => pairJob(pair, trigger, now()))),
+          ),
+        ),
+      ),
+    sweep: (broker, trigger) =>
+      add(
+        `sweep of broker ${broker.brokerId}`,
+        backend.queue(brokerQueue(broker)).add([sweepJob(broker, trigger, now())]),
+      ),
+  }
+}
+
+/** A person waits; the poll and the sweep do not cut a backoff short. */
+const isUrgent = (trigger: RunTrigger): boolean => trigger === 'on-demand' || trigger === 'operator'
+
+function registrationJob(accountId: AccountId, registrationId: RegistrationId): NewJob {
+  return {
+    name: 'reconcile-registration',
+    payload: { accountId, registrationId },
+    deduplication: { id: `${accountId}/${registrationId}`, trailingRun: true },
+    urgent: true,
+  }
+}
+
+function pairJob({ accountId, brokerId, registrationId }: Pair, trigger: RunTrigger, nowMs: number): NewJob {
+  return {
+    name: 'reconcile-pair',
+    payload: { accountId, brokerId, registrationId, trigger },
+    deduplication: { id: `pair/${registrationId}`, trailingRun: true },
+    priority: priorityOf(trigger, nowMs),
+    urgent: isUrgent(trigger),
+  }
+}
+
+export interface SweepTiming {
+  /** One job per tick over replicas. */
+  readonly id: string
+  readonly delayMs: number
+  readonly keepSeconds: number
+}
+
+/** A broker has one sweep at a time, so a sweep never takes the other slots of its queue from pairs. */
+export function sweepJob(
+  { accountId, brokerId }: BrokerKey,
+  trigger: RunTrigger,
+  nowMs: number,
+  timing?: SweepTiming,
+): NewJob {
+  return {
+    name: 'sweep-broker',
+    payload: { accountId, brokerId, trigger },
+    deduplication: { id: 'sweep', trailingRun: isUrgent(trigger) },
+    priority: priorityOf(trigger === 'operator' ? trigger : 'sweep', nowMs + (timing?.delayMs ?? 0)),
+    urgent: isUrgent(trigger),
+    ...timing,
+  }
+}
+
+function byBroker(pairs: readonly Pair[]): Map<string, Pair[]> {
+  const queues = new Map<string, Pair[]>()
+  for (const pair of pairs) {
+    const name = brokerQueue(pair)
+    const queue = queues.get(name)
+    if (queue === undefined) queues.set(name, [pair])
+    else queue.push(pair)
+  }
+  return queues
+}
+
+async function within<Result>(promise: Promise<Result>, timeoutMs: number): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`the queue did not answer within ${timeoutMs} ms`)), timeoutMs)
+  })
+  try {
+    return await Promise.race([promise, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,90 @@
+import type { BullEngine, BullQueue } from './bullmq-engine.ts'
+import { BullmqQueue } from './bullmq-queue.ts'
+import { BullmqWorker, type WorkerDependencies } from './bullmq-worker.ts'
+import { DEFAULT_RETRY, type RetryPolicy } from './job-options.ts'
+import type { JobWorker, QueueBackend, QueueObserver } from './job-queue.ts'
+import { openPostgresEngine } from './postgres-engine.ts'
+import { DEFAULT_WAIT, type WaitPolicy } from './queue-wait.ts'
+import { openRedisEngine } from './redis-engine.ts'
+
+export interface QueueBackendOptions {
+  /** The service's database, over TCP. Used when no `redisUrl` is given. */
+  readonly connectionString: string
+  readonly redisUrl?: string
+  /** On Redis: the beginning of every key. */
+  readonly prefix?: string
+  /** On PostgreSQL: connections for queries, beside one per worker. */
+  readonly baseConnections?: number
+  readonly observer: QueueObserver
+  readonly retry?: RetryPolicy
+  readonly wait?: WaitPolicy
+  /** After this a job whose process died is run again. */
+  readonly stalledIntervalMs?: number
+  readonly now?: () => number
+  readonly random?: () => number
+}
+
+const CLOSE_PATIENCE_MS = 10_000
+
+/**
+ * BullMQ on PostgreSQL, or on Redis or Valkey when `redisUrl` is given. Only what works on both is used: no queue events,
+ * no global concurrency (on PostgreSQL the former loses events and the latter spins).
+ */
+export async function openQueueBackend(options: QueueBackendOptions): Promise<QueueBackend> {
+  const onError = (error: Error): void => options.observer.onError('*', error)
+  const { redisUrl, prefix = 'keymesh', connectionString, baseConnections = 8 } = options
+  const engine =
+    redisUrl === undefined
+      ? await openPostgresEngine({ connectionString, baseConnections, onError })
+      : await openRedisEngine({ redisUrl, prefix, onError })
+  return backendOn(engine, {
+    engine,
+    observer: options.observer,
+    retry: options.retry ?? DEFAULT_RETRY,
+    wait: options.wait ?? DEFAULT_WAIT,
+    stalledIntervalMs: options.stalledIntervalMs ?? 30_000,
+    now: options.now ?? Date.now,
+    random: options.random ?? Math.random,
+  })
+}
+
+function backendOn(engine: BullEngine, dependencies: WorkerDependencies): QueueBackend {
+  const opened = new Map<string, { readonly bull: BullQueue; readonly queue: BullmqQueue }>()
+  const workers = new Set<JobWorker>()
+  let closing: Promise<void> | undefined
+  const close = async (): Promise<void> => {
+    await Promise.all([...workers].map((worker) => worker.close(CLOSE_PATIENCE_MS)))
+    await Promise.all([...opened.values()].map(({ bull }) => bull.close()))
+    await engine.close()
+  }
+  return {
+    engine: engine.engine,
+    queue(name) {
+      const known = opened.get(name)
+      if (known !== undefined) return known.queue
+      const bull = engine.newQueue(name)
+      bull.on('error', (error) => dependencies.observer.onError(name, error))
+      const queue = new BullmqQueue(bull, dependencies.retry.attempts)
+      opened.set(name, { bull, queue })
+      return queue
+    },
+    worker(name, processor, options) {
+      const worker = new BullmqWorker(dependencies, name, processor, options)
+      const handle: JobWorker = {
+        queueName: name,
+        setConcurrency: (concurrency) => worker.setConcurrency(concurrency),
+        async close(patienceMs) {
+          workers.delete(handle)
+          return worker.close(patienceMs)
+        },
+      }
+      workers.add(handle)
+      return handle
+    },
+    maxConnections: () => engine.maxConnections(),
+    close() {
+      closing ??= close()
+      return closing
+    },
+  }
+}

@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto'
+import { createTask, parse, type ScheduledTask, validateDetailed } from 'node-cron'
+import { KeymeshError } from '../domain/errors.ts'
+
+const MINUTE_MS = 60_000
+/** Far enough back for a monthly schedule. */
+const LOOK_BACK_MS = 40 * 24 * 60 * MINUTE_MS
+
+/**
+ * The last tick of a cron expression (five fields, or six with seconds first, in UTC) at or before `nowMs` and after
+ * `afterMs`; null when there is none, or none within 40 days.
+ */
+export function lastTickMs(expression: string, nowMs: number, afterMs: number | null): number | null {
+  const seconds = [...parse(expression).second].sort((a, b) => b - a)
+  const task = createTask(expression, () => undefined, { timezone: 'UTC' })
+  const oldestMs = Math.max(afterMs === null ? 0 : afterMs + 1, nowMs - LOOK_BACK_MS)
+  try {
+    for (let minute = Math.floor(nowMs / MINUTE_MS); minute * MINUTE_MS + 59_999 >= oldestMs; minute -= 1) {
+      const tickMs = lastTickOfMinute(task, seconds, minute * MINUTE_MS, nowMs)
+      if (tickMs !== null) return tickMs >= oldestMs ? tickMs : null
+    }
+    return null
+  } finally {
+    void task.destroy()
+  }
+}
+
+function lastTickOfMinute(
+  task: ScheduledTask,
+  seconds: readonly number[],
+  minuteMs: number,
+  nowMs: number,
+): number | null {
+  for (const second of seconds) {
+    const tickMs = minuteMs + second * 1_000
+    if (tickMs <= nowMs && task.match(new Date(tickMs))) return tickMs
+  }
+  return null
+}
+
+/** Throws `SCHEDULE` (stop) with every field that is wrong. */
+export function checkCron(schedule: string, expression: string): void {
+  const { valid, errors } = validateDetailed(expression)
+  if (valid) return
+  throw new KeymeshError({
+    code: 'SCHEDULE',
+    fate: 'stop',
+    message: `The schedule ${schedule} is no cron expression: ${errors.map(({ message }) => message).join('; ')}.`,
+    hint: 'Write five fields (minute hour day month weekday), or six with seconds first. Times are UTC.',
+  })
+}
+
+/** The job id of a tick: the same in every replica, whatever its clock says when it fires. No colon. */
+export const tickJobId = (schedule: string, tickMs: number): string => `${schedule}-${Math.floor(tickMs / 1_000)}`
+
+/** Spreads brokers over the window, each always at the same place. */
+export function spreadMs(key: string, windowMs: number): number {
+  if (windowMs <= 0) return 0
+  return createHash('sha256').update(key).digest().readUInt32BE(0) % windowMs
+}
