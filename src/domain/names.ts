@@ -67,7 +67,7 @@ export function externalIdProblem(text: string): string | null {
 /** Ids of the catalogue: environments, meshes, brokers, domains, Event APIs, products and plans. */
 export function catalogueIdProblem(text: string): string | null {
   if (text.length < 2 || text.length > 64) return `must be 2 to 64 characters long, it has ${text.length}`
-  if (!/^[a-zA-Z0-9_-]*$/.test(text)) return 'may contain letters, digits, `_` and `-` only'
+  if (!/^[a-zA-Z0-9]*$/.test(text)) return 'may contain letters and digits only'
   return null
 }
 

@@ -1,8 +1,9 @@
 import { realpath } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import type { Problem } from '../domain/errors.ts'
+import { referenceTargetProblems } from './follow-references.ts'
 import type { JsonObject, JsonValue } from './portal-file.ts'
-import { isList, isMap, own } from './portal-file-references.ts'
+import { isList, isMap } from './portal-file-references.ts'
 import { readBoundedFile } from './read-bounded-file.ts'
 import { type Path, parseYaml, problemAt, type YamlSource } from './yaml-source.ts'
 
@@ -45,7 +46,7 @@ export async function bundleReferences(main: YamlSource): Promise<BundleResult> 
   await loader.run()
   if (loader.problems.length > 0) return { ok: false, problems: loader.problems }
   const bundle = loader.bundle()
-  const problems = checkReferences(bundle)
+  const problems = referenceTargetProblems(bundle)
   return problems.length > 0 ? { ok: false, problems } : { ok: true, bundle }
 }
 
@@ -182,67 +183,4 @@ function addressProblem(filePart: string): string | null {
   } catch {
     return 'is no relative path'
   }
-}
-
-export type Followed =
-  | { readonly ok: true; readonly value: JsonValue; readonly path: Path }
-  | { readonly ok: false; readonly problem: string }
-
-/** What a value is once its references are followed, and where that stands in the bundle. */
-export function follow(root: JsonObject, value: JsonValue, path: Path): Followed {
-  return followSeen(root, value, path, new Set())
-}
-
-function followSeen(root: JsonObject, value: JsonValue, path: Path, seen: Set<string>): Followed {
-  const reference = isMap(value) ? own(value, '$ref') : undefined
-  if (typeof reference !== 'string') return { ok: true, value, path }
-  if (seen.has(reference)) return { ok: false, problem: `The reference \`${reference}\` leads back to itself.` }
-  seen.add(reference)
-  let current: Followed = { ok: true, value: root, path: [] }
-  for (const token of pointerTokens(reference)) {
-    const parent = followSeen(root, current.value, current.path, seen)
-    if (!parent.ok) return parent
-    const child: JsonValue | undefined = isList(parent.value)
-      ? parent.value[/^\d+$/.test(token) ? Number(token) : -1]
-      : isMap(parent.value)
-        ? own(parent.value, token)
-        : undefined
-    if (child === undefined) return { ok: false, problem: `The reference \`${reference}\` leads to nothing.` }
-    current = { ok: true, value: child, path: [...parent.path, isList(parent.value) ? Number(token) : token] }
-  }
-  return followSeen(root, current.value, current.path, seen)
-}
-
-function pointerTokens(reference: string): readonly string[] {
-  return reference
-    .slice(1)
-    .split('/')
-    .slice(1)
-    .map((token) => decodeToken(token).replaceAll('~1', '/').replaceAll('~0', '~'))
-}
-
-function decodeToken(token: string): string {
-  try {
-    return decodeURIComponent(token)
-  } catch {
-    return token
-  }
-}
-
-/** References that lead nowhere or only to each other. A schema that contains itself is not one of them. */
-function checkReferences(bundle: Bundle): readonly Problem[] {
-  const problems: Problem[] = []
-  const visit = (value: JsonValue, path: Path): void => {
-    if (isList(value)) {
-      for (const [position, item] of value.entries()) visit(item, [...path, position])
-    } else if (isMap(value)) {
-      if (typeof own(value, '$ref') === 'string') {
-        const followed = follow(bundle.root, value, path)
-        if (!followed.ok) problems.push(bundle.problemAt([...path, '$ref'], followed.problem))
-      }
-      for (const [key, entry] of Object.entries(value)) visit(entry, [...path, key])
-    }
-  }
-  visit(bundle.root, [])
-  return problems
 }

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { dirname, resolve } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import type { z } from 'zod'
 import { InvalidInputError, type Problem } from '../domain/errors.ts'
 import { consumerSecretProblem } from '../domain/names.ts'
@@ -60,6 +60,8 @@ export async function parsePortalFile(path: string, options: PortalFileOptions):
   return buildPortalFile(source, shape.data, files)
 }
 
+const beside = (file: string, path: string): string => (isAbsolute(path) ? path : join(dirname(file), path))
+
 /** A key without a value is a key that is not there. */
 function withoutNulls(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutNulls)
@@ -118,7 +120,7 @@ async function readDocuments(source: YamlSource, root: Item) {
     if (document === undefined || document === '') continue
     const viewpoint = textOf(item, 'viewpoint')
     try {
-      const path = resolve(dirname(source.file), document)
+      const path = beside(source.file, document)
       const read = await readAsyncApiDocument(
         path,
         viewpoint === 'client' || viewpoint === 'provider' ? { viewpoint } : {},
@@ -154,7 +156,7 @@ async function readResources(source: YamlSource, root: Item, { env }: PortalFile
       if (key === 'management') readSecret(settings, 'passwordEnv')
       const file = textOf(settings, 'caFile')
       if (file === undefined || certificates.has(file)) continue
-      const read = await readBoundedFile(resolve(dirname(source.file), file), CA_FILE_MAX_BYTES)
+      const read = await readBoundedFile(beside(source.file, file), CA_FILE_MAX_BYTES)
       const problem = read.ok ? certificateProblem(read.text) : `the file ${read.reason}`
       if (problem !== null) problems.push(problemAt(source, [...settings.path, 'caFile'], problem))
       else if (read.ok) certificates.set(file, read.text)

@@ -1,5 +1,6 @@
 import type { Problem } from '../domain/errors.ts'
-import { type Bundle, type Followed, follow } from './bundle-references.ts'
+import type { Bundle } from './bundle-references.ts'
+import { type Followed, follow } from './follow-references.ts'
 import type { JsonValue } from './portal-file.ts'
 import { isList, isMap, own } from './portal-file-references.ts'
 import type { Path } from './yaml-source.ts'

@@ -30,6 +30,10 @@ export function problemAt(source: YamlSource, path: Path, message: string): Prob
   return { message, path: formatPath(path), file: source.file, line: source.lineOf(path) }
 }
 
+/** What a person writes is far from these; they keep recursion and memory bounded. */
+const MAX_DEPTH = 200
+const MAX_EXPANDED_CHARACTERS = 64 * 1024 * 1024
+
 export type YamlResult =
   | { readonly ok: true; readonly source: YamlSource }
   | { readonly ok: false; readonly problems: readonly Problem[] }
@@ -45,14 +49,25 @@ export function parseYaml(file: string, text: string): YamlResult {
       line: lines.linePos(error.pos[0]).line,
     }))
     if (problems.length > 0) return { ok: false, problems }
-    const value: JsonValue = JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: 100 })) ?? 'null')
+    const json = JSON.stringify(document.toJS({ maxAliasCount: 100 })) ?? 'null'
+    if (json.length > MAX_EXPANDED_CHARACTERS)
+      return tooMuch(file, 'The document is too large once its aliases are followed')
+    const value: JsonValue = JSON.parse(json)
+    if (isDeeper(value, MAX_DEPTH)) return tooMuch(file, `The document is nested deeper than ${MAX_DEPTH} levels`)
     return { ok: true, source: toSource(file, value, document, lines) }
   } catch (error) {
     const message =
       error instanceof RangeError ? 'The document is nested too deeply' : 'The document cannot be expanded'
     const detail = error instanceof ReferenceError ? `: ${error.message}` : ''
-    return { ok: false, problems: [{ message: `${message}${detail}`, file, line: 1 }] }
+    return tooMuch(file, `${message}${detail}`)
   }
+}
+
+const tooMuch = (file: string, message: string): YamlResult => ({ ok: false, problems: [{ message, file, line: 1 }] })
+
+function isDeeper(value: JsonValue, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return depth === 0 || Object.values(value).some((entry) => isDeeper(entry, depth - 1))
 }
 
 function toSource(file: string, value: JsonValue, document: Document, lines: LineCounter): YamlSource {

@@ -105,7 +105,7 @@ describe('names and credentials', () => {
     ['a registration id with a slash', externalIdProblem, 'a/b', 'may contain'],
     ['a registration id with a line break', externalIdProblem, 'ab@c\nd', 'control characters'],
     ['a registration id with a NUL', externalIdProblem, 'ab@c\u0000', 'control characters'],
-    ['a catalogue id with a colon', catalogueIdProblem, 'a:b', 'letters, digits'],
+    ['a catalogue id with a hyphen', catalogueIdProblem, 'a-b', 'letters and digits only'],
     ['an empty name', nameProblem, '', '1 to 128'],
     ['a name with a control character', nameProblem, 'a\u0007', 'control characters'],
     ['the reserved username default', clientUsernameProblem, 'default', 'reserved'],
