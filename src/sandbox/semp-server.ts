@@ -111,8 +111,13 @@ export class SempServer {
 
   #serve(request: IncomingMessage, method: string, target: string, body: string): Answer {
     const isJson = request.headers['content-type']?.includes('json') ?? true
-    if (hasBody(method) && !isJson) return this.#parts.api.handle({ method, target, origin: this.#origin, body: '' })
-    return this.#parts.api.handle({ method, target, origin: this.#origin, body })
+    const readableBody = hasBody(method) && !isJson ? '' : body
+    try {
+      return this.#parts.api.handle({ method, target, origin: this.#origin, body: readableBody })
+    } catch (error) {
+      // A defect of the sandbox itself: one request fails, the mesh stays up.
+      return plain(500, `The sandbox failed: ${error instanceof Error ? error.message : String(error)}`)
+    }
   }
 
   /** Null when the request may go on: a live session, or right credentials and a free slot. */

@@ -19,8 +19,6 @@ export interface WriteValues {
   readonly secrets: Record<string, Secret>
 }
 
-const COUNTED = { minLength: 0, maxLength: Number.POSITIVE_INFINITY }
-
 export class BodyReader {
   readonly #request: WriteRequest
 
@@ -110,8 +108,9 @@ export class BodyReader {
       if (attribute.values.includes(value)) return
       throw this.#invalid(`"${name}" value must be one of ${attribute.values.join(', ')}.`)
     }
-    const { minLength, maxLength } = { ...COUNTED, ...attribute }
-    const length = [...value].length
+    const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = attribute
+    // Characters outside the basic plane count once; only a text that looks too long is worth counting.
+    const length = value.length > maxLength ? [...value].length : value.length
     if (length > maxLength) {
       throw this.#invalid(`"${name}" value must be no greater than ${maxLength} characters in length.`)
     }

@@ -141,7 +141,10 @@ export class SempWrites {
     const reference = PROFILE_REFERENCES.find(([, table]) => table === path.table)
     const usernames: ObjectCollection | undefined = reference && this.#model.collection(msgVpnName, CLIENT_USERNAMES)
     if (reference === undefined || usernames === undefined) return
-    const users = [...usernames.objects()].filter((username) => username.values[reference[0]] === profileName)
+    const users: StoredObject[] = []
+    for (const username of usernames.objects()) {
+      if (username.values[reference[0]] === profileName) users.push(username)
+    }
     if (users.some((username) => username.values.enabled === true)) {
       throw path.table === ACL_PROFILES
         ? new SempFailure(

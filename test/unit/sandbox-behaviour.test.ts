@@ -163,13 +163,11 @@ describe('a SEMP user of the message VPN alone', () => {
 
 describe('misbehaviour', () => {
   const CREATE: Step = ['POST', 'queues', { queueName: 'q' }]
-  const outcome = async (client: SempTestClient, step: Step, signal?: AbortSignal) => {
-    void signal
-    return client.send(step).then(
+  const outcome = (client: SempTestClient, step: Step) =>
+    client.send(step).then(
       ({ httpStatus }) => String(httpStatus),
       () => 'broken',
     )
-  }
 
   it.each<[string, FaultRule, string, boolean]>([
     ['503 is answered without doing the work', { fault: 'http-503' }, '503', false],
@@ -190,8 +188,7 @@ describe('misbehaviour', () => {
 
   it('a timeout never answers, and stopping the broker ends it', async () => {
     const [broker] = await startBroker({ faults: [{ fault: 'timeout' }] })
-    const controller = new AbortController()
-    const pending = fetch(`${broker.url}/SEMP/v2/config/about/api`, { signal: controller.signal })
+    const pending = fetch(`${broker.url}/SEMP/v2/config/about/api`)
     await expect.poll(() => broker.requests.total).toBe(1)
     const ended = pending.then(
       () => 'answered',
@@ -199,7 +196,6 @@ describe('misbehaviour', () => {
     )
     await broker.stop()
     expect(await ended).toBe('ended')
-    controller.abort()
   })
 
   it('can be kept to a method, a path and a number of times', async () => {
