@@ -4,7 +4,7 @@ import { codeOf, KeymeshError } from '../../domain/errors.ts'
 import type { Secret } from '../../domain/secret.ts'
 import type { BrokerFacts, BrokerPort } from '../../reconcile/ports.ts'
 import { SempClient, type SempClientOptions, type SempRequest } from './semp-client.ts'
-import { SempPaths, withSelect } from './semp-paths.ts'
+import { SempPaths } from './semp-paths.ts'
 import { readOne, readPages, type SempRead, unexpected } from './semp-reads.ts'
 import {
   ABOUT,
@@ -147,7 +147,8 @@ class SolaceSempBroker implements SolaceBroker {
     const request: SempRequest = {
       method: 'GET',
       kind: 'queueMonitor',
-      path: withSelect(this.#paths.monitoredQueue(queueName), ['msgs.count', 'msgSpoolUsage']),
+      // No `select`: brokers differ in whether the count of a collection is an attribute that one can select.
+      path: this.#paths.monitoredQueue(queueName),
       describe: () => `count the messages of ${describeObject(ref)}`,
       signal,
     }

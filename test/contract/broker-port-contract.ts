@@ -1,0 +1,311 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type BrokerObject, type MemberKind, OBJECT_KINDS, type ObjectRef } from '../../src/domain/broker-object.ts'
+import { KeymeshError } from '../../src/domain/errors.ts'
+import { Secret } from '../../src/domain/secret.ts'
+import type { BrokerPort } from '../../src/reconcile/ports.ts'
+
+/** A fresh, empty broker behind its port, and the hands to reach it from behind. */
+export interface ContractSubject extends AsyncDisposable {
+  readonly port: BrokerPort
+  removeMsgVpn(): void
+  passwordOf(clientUsername: string): string | null | undefined
+  setQueuedMessages(queueName: string, count: number): void
+  /** Writes that reached the broker so far. */
+  writes(): number
+}
+
+const ACL = { kind: 'aclProfile', name: 'acl-1' } as const
+const PROFILE = { kind: 'clientProfile', name: 'profile-1' } as const
+const USER = { kind: 'clientUsername', name: 'user-1' } as const
+const QUEUE = { kind: 'queue', name: 'queue/1' } as const
+
+const object = (ref: ObjectRef, attributes: BrokerObject['attributes'] = {}): BrokerObject => ({
+  ...ref,
+  attributes,
+  members: {},
+})
+
+/** The promises of BrokerPort; every adapter and every fake keeps them. */
+export function brokerPortContract(name: string, makeSubject: () => Promise<ContractSubject>): void {
+  describe(`${name} keeps the promises of the broker port`, () => {
+    let subject: ContractSubject
+    let port: BrokerPort
+    beforeEach(async () => {
+      subject = await makeSubject()
+      port = subject.port
+      await port.facts()
+    })
+    afterEach(() => subject[Symbol.asyncDispose]())
+
+    const failureOf = async (promise: Promise<unknown>): Promise<KeymeshError> => {
+      const failure = await promise.then(
+        () => 'nothing',
+        (error: unknown) => error,
+      )
+      if (!(failure instanceof KeymeshError)) throw new Error(`expected a KeymeshError, got ${String(failure)}`)
+      return failure
+    }
+
+    const listAll = async (kind: (typeof OBJECT_KINDS)[number]): Promise<readonly (readonly BrokerObject[])[]> => {
+      const pages: (readonly BrokerObject[])[] = []
+      for await (const page of port.list(kind)) pages.push(page)
+      return pages
+    }
+
+    it('facts say what the broker is', async () => {
+      expect(await port.facts()).toEqual({
+        sempVersion: '2.49',
+        requiresDisable: false,
+        msgVpnEnabled: true,
+        basicAuthentication: { enabled: true, type: 'internal' },
+      })
+    })
+
+    it('a missing message VPN is a named error for a person, and then nothing is absent', async () => {
+      await port.create(object(ACL), null)
+      subject.removeMsgVpn()
+      expect(await failureOf(port.facts())).toMatchObject({ code: 'MSG_VPN_NOT_FOUND', fate: 'stop' })
+      const attempts: readonly (() => Promise<unknown>)[] = [
+        () => port.get(ACL),
+        () => port.members(ACL),
+        () => listAll('aclProfile'),
+        () => port.create(object(QUEUE), null),
+        () => port.update(ACL, { publishTopicDefaultAction: 'allow' }, null),
+        () => port.addMember(ACL, 'publishTopicExceptions', 'a'),
+        () => port.removeMember(ACL, 'publishTopicExceptions', 'a'),
+        () => port.delete(ACL),
+      ]
+      for (const attempt of attempts) expect((await failureOf(attempt())).code).toBe('MSG_VPN_NOT_FOUND')
+    })
+
+    it.each([ACL, PROFILE, USER, QUEUE])('an absent $kind is null', async (ref) => {
+      expect(await port.get(ref)).toBeNull()
+      expect(await port.members(ref)).toBeNull()
+    })
+
+    it('an object is created with the attributes given, the rest is the default of the broker, members are none', async () => {
+      const attributes = { accessType: 'non-exclusive', permission: 'consume', maxTtl: 60, ingressEnabled: true }
+      await port.create({ ...QUEUE, attributes, members: { subscriptions: ['not/added/here'] } }, null)
+      expect(await port.get(QUEUE)).toEqual({
+        ...QUEUE,
+        attributes: {
+          ...attributes,
+          owner: '',
+          egressEnabled: false,
+          respectTtlEnabled: false,
+          maxMsgSpoolUsage: 5000,
+        },
+        members: {},
+      })
+      expect(await port.members(QUEUE)).toEqual({ subscriptions: [] })
+    })
+
+    it('a name that is taken is ALREADY_EXISTS, and the object stays as it was', async () => {
+      await port.create(object(USER, { enabled: true }), new Secret('first'))
+      const failure = await failureOf(port.create(object(USER, { enabled: false }), new Secret('second')))
+      expect(failure.code).toBe('ALREADY_EXISTS')
+      expect((await port.get(USER))?.attributes.enabled).toBe(true)
+      expect(subject.passwordOf(USER.name)).toBe('first')
+    })
+
+    it('an update writes what it is given and nothing else', async () => {
+      await port.create(object(ACL), null)
+      await port.create(object(PROFILE), null)
+      await port.create(
+        object(USER, { aclProfileName: ACL.name, clientProfileName: PROFILE.name }),
+        new Secret('first'),
+      )
+      await port.update(USER, { enabled: true }, null)
+      expect((await port.get(USER))?.attributes).toMatchObject({ enabled: true, aclProfileName: ACL.name })
+      expect(subject.passwordOf(USER.name)).toBe('first')
+      await port.update(USER, {}, new Secret('sécond "quoted" \\'))
+      expect((await port.get(USER))?.attributes).toMatchObject({ enabled: true, clientProfileName: PROFILE.name })
+      expect(subject.passwordOf(USER.name)).toBe('sécond "quoted" \\')
+    })
+
+    it('an update of what is absent is NOT_FOUND', async () => {
+      expect((await failureOf(port.update(USER, { enabled: true }, null))).code).toBe('NOT_FOUND')
+      expect(await port.get(USER)).toBeNull()
+    })
+
+    it('members are sets: adding twice and removing what is not there succeed', async () => {
+      await port.create(object(QUEUE), null)
+      for (const topic of ['b/>', 'a/*', 'b/>']) await port.addMember(QUEUE, 'subscriptions', topic)
+      expect(await port.members(QUEUE)).toEqual({ subscriptions: ['a/*', 'b/>'] })
+      for (const topic of ['b/>', 'b/>', 'never/there']) await port.removeMember(QUEUE, 'subscriptions', topic)
+      expect(await port.members(QUEUE)).toEqual({ subscriptions: ['a/*'] })
+    })
+
+    it('each kind of member is a set of its own', async () => {
+      await port.create(object(ACL), null)
+      const kinds: readonly MemberKind[] = [
+        'publishTopicExceptions',
+        'subscribeTopicExceptions',
+        'publishTopicExceptionsMqtt',
+        'subscribeTopicExceptionsMqtt',
+      ]
+      for (const kind of kinds) for (const topic of ['shared', kind]) await port.addMember(ACL, kind, topic)
+      await port.removeMember(ACL, 'publishTopicExceptionsMqtt', 'shared')
+      expect(await port.members(ACL)).toEqual({
+        publishTopicExceptions: ['publishTopicExceptions', 'shared'],
+        subscribeTopicExceptions: ['shared', 'subscribeTopicExceptions'],
+        publishTopicExceptionsMqtt: ['publishTopicExceptionsMqtt'],
+        subscribeTopicExceptionsMqtt: ['shared', 'subscribeTopicExceptionsMqtt'],
+      })
+    })
+
+    it('names and topics keep every character', async () => {
+      const names = ["o'neil, (a/b) 50% & #?".replace('?', ''), 'ünï/cödé 😀', '%2F..%2F', '...']
+      for (const text of names) {
+        const user = { kind: 'clientUsername', name: text } as const
+        await port.create(object(user), new Secret('x'))
+        expect((await port.get(user))?.name).toBe(text)
+        await port.create(object({ ...ACL, name: text.slice(0, 30) }), null)
+        await port.addMember({ ...ACL, name: text.slice(0, 30) }, 'publishTopicExceptions', `${text}/>,*`)
+        const members = await port.members({ ...ACL, name: text.slice(0, 30) })
+        expect(members?.publishTopicExceptions).toEqual([`${text}/>,*`])
+        await port.removeMember({ ...ACL, name: text.slice(0, 30) }, 'publishTopicExceptions', `${text}/>,*`)
+        expect((await port.members({ ...ACL, name: text.slice(0, 30) }))?.publishTopicExceptions).toEqual([])
+        await port.delete(user)
+        expect(await port.get(user)).toBeNull()
+      }
+    })
+
+    it('members of an absent object: adding is NOT_FOUND, removing succeeds', async () => {
+      expect((await failureOf(port.addMember(ACL, 'publishTopicExceptions', 'a'))).code).toBe('NOT_FOUND')
+      await port.removeMember(ACL, 'publishTopicExceptions', 'a')
+      expect(await port.get(ACL)).toBeNull()
+    })
+
+    it('deleting what is there and what is not succeeds', async () => {
+      await port.create(object(QUEUE), null)
+      await port.delete(QUEUE)
+      await port.delete(QUEUE)
+      expect(await port.get(QUEUE)).toBeNull()
+    })
+
+    it.each([ACL, PROFILE])(
+      'a $kind that an enabled username uses is not deleted, and a person is told',
+      async (ref) => {
+        await port.create(object(ref), null)
+        await port.create(object(USER, { enabled: true, [`${ref.kind}Name`]: ref.name }), new Secret('x'))
+        const failure = await failureOf(port.delete(ref))
+        expect(failure).toMatchObject({ fate: 'stop' })
+        expect(failure.hint ?? failure.message).toBeTruthy()
+        expect(await port.get(ref)).not.toBeNull()
+      },
+    )
+
+    it('a list has every object once, in pages of at most 100, with attributes and without members', async () => {
+      const expected = Array.from({ length: 230 }, (_, index) => `listed-${index}`)
+      await Promise.all(
+        expected.map((listed) => port.create(object({ kind: 'queue', name: listed }, { maxTtl: 7 }), null)),
+      )
+      const pages = await listAll('queue')
+      const found = pages.flat().filter((queue) => queue.name.startsWith('listed-'))
+      expect(found.map((queue) => queue.name).sort()).toEqual([...expected].sort())
+      expect(found.every((queue) => queue.attributes.maxTtl === 7 && Object.keys(queue.members).length === 0)).toBe(
+        true,
+      )
+      expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(100)
+      expect(Math.min(...pages.map((page) => page.length))).toBeGreaterThan(0)
+    })
+
+    it('a listed object is what a point read gives', async () => {
+      await port.create(object(ACL), null)
+      await port.create(object(PROFILE), null)
+      await port.create(object(USER), new Secret('x'))
+      await port.create(object(QUEUE), null)
+      for (const kind of OBJECT_KINDS) {
+        for (const listed of (await listAll(kind)).flat()) expect(await port.get(listed)).toEqual(listed)
+      }
+    })
+
+    it('a caller may leave a list early', async () => {
+      for (let index = 0; index < 120; index += 1)
+        await port.create(object({ kind: 'queue', name: `q-${index}` }), null)
+      for await (const page of port.list('queue')) {
+        expect(page.length).toBeGreaterThan(0)
+        break
+      }
+      expect((await port.facts()).msgVpnEnabled).toBe(true)
+    })
+
+    it('queued messages are counted, and null for an absent queue', async () => {
+      expect(await port.queuedMessages(QUEUE.name)).toBeNull()
+      await port.create(object(QUEUE), null)
+      expect(await port.queuedMessages(QUEUE.name)).toBe(0)
+      subject.setQueuedMessages(QUEUE.name, 3)
+      expect(await port.queuedMessages(QUEUE.name)).toBe(3)
+    })
+
+    const badNames: readonly ObjectRef[] = [
+      { kind: 'clientUsername', name: '' },
+      { kind: 'clientUsername', name: 'x'.repeat(190) },
+      { kind: 'clientUsername', name: 'a*' },
+      { kind: 'clientUsername', name: '..' },
+      { kind: 'clientUsername', name: '\ud800' },
+      { kind: 'clientProfile', name: 'with space' },
+      { kind: 'aclProfile', name: 'x'.repeat(33) },
+      { kind: 'queue', name: 'a?b' },
+      { kind: 'queue', name: '.' },
+    ]
+    it.each(badNames)('the name of $kind $name is refused before the broker sees it', async (ref) => {
+      const before = subject.writes()
+      const attempts: readonly (() => Promise<unknown>)[] = [
+        () => port.get(ref),
+        () => port.members(ref),
+        () => port.create(object(ref), null),
+        () => port.update(ref, {}, null),
+        () => port.delete(ref),
+      ]
+      for (const attempt of attempts) {
+        expect(await failureOf(attempt())).toMatchObject({ code: 'INVALID_NAME', fate: 'stop' })
+      }
+      expect(subject.writes()).toBe(before)
+    })
+
+    it.each(['', '..', 'x'.repeat(251)])('the topic %j is refused, and its queue stays', async (topic) => {
+      await port.create(object(QUEUE), null)
+      expect((await failureOf(port.addMember(QUEUE, 'subscriptions', topic))).code).toBe('INVALID_NAME')
+      expect((await failureOf(port.removeMember(QUEUE, 'subscriptions', topic))).code).toBe('INVALID_NAME')
+      expect(await port.get(QUEUE)).not.toBeNull()
+    })
+
+    it('an attribute that is not managed is refused', async () => {
+      const before = subject.writes()
+      expect((await failureOf(port.create(object(QUEUE, { partitionCount: 3 }), null))).code).toBe('UNKNOWN_ATTRIBUTE')
+      expect((await failureOf(port.update(USER, { password: 'x' }, null))).code).toBe('UNKNOWN_ATTRIBUTE')
+      expect(subject.writes()).toBe(before)
+    })
+
+    it('no error holds the password', async () => {
+      const secret = new Secret('not-for-messages')
+      const wrong = object(USER, { aclProfileName: 'missing-profile' })
+      const failure = await failureOf(port.create(wrong, secret))
+      expect(failure).toMatchObject({ code: 'SEMP_INVALID_PARAMETER', fate: 'stop' })
+      const shown = [
+        failure.message,
+        failure.stack,
+        failure.hint,
+        JSON.stringify(failure),
+        String(failure.cause),
+      ].join()
+      expect(shown).not.toContain('not-for-messages')
+    })
+
+    it('an aborted call does nothing', async () => {
+      const signal = AbortSignal.abort()
+      const before = subject.writes()
+      expect((await failureOf(port.create(object(QUEUE), null, signal))).code).toBe('ABORTED')
+      expect((await failureOf(port.get(QUEUE, signal))).code).toBe('ABORTED')
+      expect(subject.writes()).toBe(before)
+    })
+
+    it('a closed port does nothing, and closes twice', async () => {
+      await port.close()
+      await port.close()
+      expect(await failureOf(port.get(QUEUE))).toMatchObject({ code: 'BROKER_CLOSED' })
+    })
+  })
+}
