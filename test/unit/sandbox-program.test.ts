@@ -91,7 +91,13 @@ describe('a broker in a program', () => {
     expect(state.passwordOf('ann')).toBe('two')
     expect(state.aclProfiles.removeMember('a', 'publishTopicExceptions', 'smf,x/y,z')).toBe(true)
     expect(state.aclProfiles.members('a', 'publishTopicExceptions')).toEqual([])
+    state.queues.put('q')
+    state.setQueued('q', { messages: 1, bytes: 10 })
     broker.wipe()
+    state.queues.put('q')
+    expect(await client.send(['GET', '/SEMP/v2/monitor/msgVpns/sandbox/queues/q'])).toMatchObject({
+      collections: { msgs: { count: 0 } },
+    })
     expect([state.aclProfiles.names(), state.clientUsernames.names()]).toEqual([['default'], ['default']])
   })
 

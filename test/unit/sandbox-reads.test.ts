@@ -33,7 +33,7 @@ describe('where', () => {
   const usernames = ['a.b', 'ann', 'anton', 'bob', 'default', 'x,y']
   it.each<[string, string, readonly string[]]>([
     ['an equal text is found', 'clientUsername==ann', ['ann']],
-    ['a dot is only a dot', 'clientUsername==a.b', ['a.b']],
+    ['a dot is only a dot, beside a star too', 'clientUsername==a.*', ['a.b']],
     ['an encoded comma belongs to the value', 'clientUsername==x%2Cy', ['x,y']],
     ['a star at the end stands for any text', 'clientUsername==an*', ['ann', 'anton']],
     ['a star in the middle stands for any text', 'clientUsername==a*n', ['ann', 'anton']],
