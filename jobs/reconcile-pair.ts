@@ -3,7 +3,8 @@ import { DONE, type JobHandler } from './job-handler.ts'
 /** Another holder of the lease is at work on the pair; it is looked at again when that one is likely done. */
 const BUSY_AGAIN_MS = 1_000
 
-export const reconcilePair: JobHandler<'reconcile-pair'> = async ({ trigger, ...pair }, { services, signal }) => {
-  const outcome = await services.reconcilePair(pair, trigger, signal)
+export const reconcilePair: JobHandler<'reconcile-pair'> = async (payload, { services, signal }) => {
+  const { accountId, brokerId, registrationId, trigger } = payload
+  const outcome = await services.reconcilePair({ accountId, brokerId, registrationId }, trigger, signal)
   return outcome === 'busy' ? { status: 'again', afterMs: BUSY_AGAIN_MS } : DONE
 }

@@ -14,11 +14,13 @@ export class BullmqQueue implements JobQueue {
   readonly name: string
   readonly #queue: BullQueue
   readonly #attempts: number
+  readonly #now: () => number
 
-  constructor(queue: BullQueue, attempts: number) {
+  constructor(queue: BullQueue, attempts: number, now: () => number) {
     this.name = queue.name
     this.#queue = queue
     this.#attempts = attempts
+    this.#now = now
   }
 
   async add(jobs: readonly NewJob[]): Promise<void> {
@@ -40,14 +42,29 @@ export class BullmqQueue implements JobQueue {
     }
   }
 
-  /** The job that stands for the urgent one takes its place in the line, unless it already has a better one. */
+  /**
+   * The job that stands for the urgent one takes its place in the line, unless it already has a better one. One that runs
+   * is told, so that it does not back off if it fails: what it did not see yet may be the remedy.
+   */
   async #hasten(id: string, { priority = 0 }: NewJob): Promise<void> {
     const job = await this.#queue.getJob(id)
-    if (job === undefined || job.priority <= priority) return
-    await job.changePriority({ priority }).catch(async (error: unknown) => {
-      // It may have finished in between.
+    if (job === undefined) return
+    try {
+      if (job.priority > priority) await job.changePriority({ priority })
+      if ((await job.getState()) !== 'active') return
+      await job.updateData({ ...job.data, askedAtMs: this.#now() })
+      // It went into its backoff without having seen that.
+      if ((await job.getState()) === 'delayed') await job.promote()
+    } catch (error) {
+      // It may have finished in between; the trailing run follows.
       if ((await this.#queue.getJob(id)) !== undefined) throw error
-    })
+    }
+  }
+
+  /** True when somebody asked for this job again after that time. */
+  async askedSince(id: string, sinceMs: number): Promise<boolean> {
+    const askedAtMs: unknown = (await this.#queue.getJob(id))?.data.askedAtMs
+    return typeof askedAtMs === 'number' && askedAtMs >= sinceMs
   }
 
   #options(job: NewJob, id: string): JobsOptions {

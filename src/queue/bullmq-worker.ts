@@ -1,6 +1,7 @@
 import { DelayedError, type Job, RateLimitError, UnrecoverableError } from 'bullmq'
 import { codeOf, errorLine, type Fate, fateOf } from '../domain/errors.ts'
 import type { BullEngine, BullProcessor, BullWorker } from './bullmq-engine.ts'
+import type { BullmqQueue } from './bullmq-queue.ts'
 import { backoffMs, type RetryPolicy } from './job-options.ts'
 import type { JobProcessor, JobWorker, QueueObserver, RunningJob, WorkerOptions } from './job-queue.ts'
 import { QueueWait, type WaitPolicy } from './queue-wait.ts'
@@ -21,9 +22,13 @@ export interface WorkerDependencies {
   readonly random: () => number
 }
 
+/** Tried again at once, since somebody asked meanwhile. */
+class AskedAgainError extends Error {}
+
 export class BullmqWorker implements JobWorker {
   readonly queueName: string
   readonly #dependencies: WorkerDependencies
+  readonly #queue: BullmqQueue
   readonly #process: JobProcessor
   readonly #worker: BullWorker
   readonly #wait: QueueWait
@@ -31,18 +36,22 @@ export class BullmqWorker implements JobWorker {
   #concurrency: number
   #closing: Promise<boolean> | undefined
 
-  constructor(dependencies: WorkerDependencies, queueName: string, process: JobProcessor, options: WorkerOptions) {
-    this.queueName = queueName
+  constructor(dependencies: WorkerDependencies, queue: BullmqQueue, process: JobProcessor, options: WorkerOptions) {
+    this.#queue = queue
+    this.queueName = queue.name
     this.#dependencies = dependencies
     this.#process = process
     this.#concurrency = options.concurrency
     this.#wait = new QueueWait(dependencies.wait)
     const { engine, observer, retry, random, stalledIntervalMs } = dependencies
     const run: BullProcessor = (job, token) => this.#run(job, token)
-    this.#worker = engine.newWorker(queueName, run, {
+    this.#worker = engine.newWorker(queue.name, run, {
       concurrency: options.concurrency,
       limiter: options.maxJobsPerSecond === undefined ? NO_LIMIT : { max: options.maxJobsPerSecond, duration: 1_000 },
-      settings: { backoffStrategy: (attempt) => backoffMs(attempt, retry, random()) },
+      settings: {
+        backoffStrategy: (attempt, _type, error) =>
+          error instanceof AskedAgainError ? 0 : backoffMs(attempt, retry, random()),
+      },
       // Until an engine that went away is asked again.
       runRetryDelay: 2_000,
       stalledInterval: stalledIntervalMs,
@@ -53,7 +62,7 @@ export class BullmqWorker implements JobWorker {
       drainDelay: 5,
       removeOnComplete: { count: 0 },
     })
-    this.#worker.on('error', (error) => observer.onError(queueName, error))
+    this.#worker.on('error', (error) => observer.onError(queue.name, error))
   }
 
   setConcurrency(concurrency: number): void {
@@ -87,7 +96,7 @@ export class BullmqWorker implements JobWorker {
       if (error instanceof DelayedError) throw error
       // What a stop interrupted is not a failure: it goes on elsewhere or after the restart.
       if (this.#stop.signal.aborted) await this.#handBack(job, token, 0)
-      await this.#fail(running, error)
+      await this.#fail(job, running, error)
     }
   }
 
@@ -97,7 +106,7 @@ export class BullmqWorker implements JobWorker {
     throw new DelayedError()
   }
 
-  async #fail(job: RunningJob, error: unknown): Promise<never> {
+  async #fail(stored: Job, job: RunningJob, error: unknown): Promise<never> {
     const { observer } = this.#dependencies
     const fate: Fate = fateOf(error)
     const failure = { queueName: this.queueName, jobId: job.id, jobName: job.name, attempt: job.attempt }
@@ -106,7 +115,7 @@ export class BullmqWorker implements JobWorker {
     switch (fate) {
       case 'retry':
         // Only the cleaned line reaches the job's row, where a NUL would leave the job active.
-        throw new Error(message)
+        throw (await this.#askedAgain(stored)) ? new AskedAgainError(message) : new Error(message)
       case 'stop':
         this.#brokerTakesWork()
         throw new UnrecoverableError(message)
@@ -116,6 +125,12 @@ export class BullmqWorker implements JobWorker {
       default:
         return fate satisfies never
     }
+  }
+
+  /** What cannot be found out does not stand in the way of the backoff. */
+  async #askedAgain({ id, processedOn }: Job): Promise<boolean> {
+    if (id === undefined || processedOn === undefined) return false
+    return this.#queue.askedSince(id, processedOn).catch(() => false)
   }
 
   /** All replicas stop taking jobs for a while; here one goes first when the time is over. */

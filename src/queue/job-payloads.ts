@@ -15,13 +15,15 @@ const name = z
 const broker = { accountId: name.transform(accountId), brokerId: name.transform(brokerId) }
 const registration = { accountId: name.transform(accountId), registrationId: name.transform(registrationId) }
 const trigger = z.enum(['on-demand', 'poll', 'sweep', 'operator'])
+/** Set by the queue on a running job when somebody asks for the same again. */
+const asked = { askedAtMs: z.number().int().nonnegative().optional() }
 
 export const JOB_PAYLOADS = {
   'poll-catalogue': z.strictObject({}),
   'poll-registrations': z.strictObject({}),
-  'reconcile-registration': z.strictObject(registration),
-  'reconcile-pair': z.strictObject({ ...broker, ...registration, trigger }),
-  'sweep-broker': z.strictObject({ ...broker, trigger }),
+  'reconcile-registration': z.strictObject({ ...registration, ...asked }),
+  'reconcile-pair': z.strictObject({ ...broker, ...registration, ...asked, trigger }),
+  'sweep-broker': z.strictObject({ ...broker, ...asked, trigger }),
   'retire-expired': z.strictObject({}),
   'prune-records': z.strictObject({}),
 } as const

@@ -57,19 +57,20 @@ function backendOn(engine: BullEngine, dependencies: WorkerDependencies): QueueB
     await Promise.all([...opened.values()].map(({ bull }) => bull.close()))
     await engine.close()
   }
+  const queue = (name: string): BullmqQueue => {
+    const known = opened.get(name)
+    if (known !== undefined) return known.queue
+    const bull = engine.newQueue(name)
+    bull.on('error', (error) => dependencies.observer.onError(name, error))
+    const made = new BullmqQueue(bull, dependencies.retry.attempts, dependencies.now)
+    opened.set(name, { bull, queue: made })
+    return made
+  }
   return {
     engine: engine.engine,
-    queue(name) {
-      const known = opened.get(name)
-      if (known !== undefined) return known.queue
-      const bull = engine.newQueue(name)
-      bull.on('error', (error) => dependencies.observer.onError(name, error))
-      const queue = new BullmqQueue(bull, dependencies.retry.attempts)
-      opened.set(name, { bull, queue })
-      return queue
-    },
+    queue,
     worker(name, processor, options) {
-      const worker = new BullmqWorker(dependencies, name, processor, options)
+      const worker = new BullmqWorker(dependencies, queue(name), processor, options)
       const handle: JobWorker = {
         queueName: name,
         setConcurrency: (concurrency) => worker.setConcurrency(concurrency),

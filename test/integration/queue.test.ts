@@ -126,6 +126,25 @@ describe.each(engineCases())('the queue on $engine', ({ skip, start }) => {
       await recorder.close()
     })
 
+    it('does not back off when somebody asked during the attempt that failed', async () => {
+      let open = (): void => undefined
+      const gate = new Promise<void>((resolve) => {
+        open = resolve
+      })
+      const recorder = work(async () => {
+        if (recorder.ran.length > 1) return DONE
+        await gate
+        throw new KeymeshError({ code: 'T', fate: 'retry', message: 'try again' })
+      })
+      await enqueue.pairs(pairs('p1'), 'poll')
+      await eventually(() => expect(recorder.ran).toHaveLength(1))
+      await enqueue.pairs(pairs('p1'), 'operator')
+      open()
+      await eventually(() => expect(recorder.ran).toEqual(['p1:poll', 'p1:poll', 'p1:operator']))
+      await eventually(async () => expect(await queue.counts()).toEqual(EMPTY))
+      await recorder.close()
+    })
+
     it('fails for good at once on a permanent error, with a clean line and no stack', async () => {
       const recorder = work(() => {
         throw new KeymeshError({ code: 'BAD', fate: 'stop', message: 'no\u0000such \ud800thing' })

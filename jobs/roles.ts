@@ -1,0 +1,76 @@
+import type { Context } from '../src/context.ts'
+import { errorLine } from '../src/domain/errors.ts'
+import { createEnqueuer, type Enqueuer } from '../src/queue/enqueue.ts'
+import type { QueueBackend } from '../src/queue/job-queue.ts'
+import { openQueueBackend } from '../src/queue/queue-backend.ts'
+import { createScheduler } from '../src/queue/schedules.ts'
+import { listManagedBrokers } from '../src/store/broker-settings.ts'
+import { readLastTick, recordTick } from '../src/store/schedule-ticks.ts'
+import { createJobServices } from './services.ts'
+import { startWorkers } from './start-workers.ts'
+
+type Stop = () => Promise<void>
+
+export interface OpenQueue {
+  readonly backend: QueueBackend
+  readonly enqueue: Enqueuer
+}
+
+export async function openQueue({ config, connectionString, log, now }: Context): Promise<OpenQueue> {
+  const backend = await openQueueBackend({
+    connectionString,
+    ...(config.redisUrl === null ? {} : { redisUrl: config.redisUrl }),
+    observer: {
+      onError: (queue, error) =>
+        log.warn({ event: 'queue.error', queue, error: errorLine(error) }, 'The queue met an error'),
+    },
+    now,
+  })
+  const onMissed = (what: string, error: unknown): void =>
+    log.warn(
+      { event: 'queue.missed', what, error: errorLine(error) },
+      'A job was not added; the poll will find the work',
+    )
+  return { backend, enqueue: createEnqueuer({ backend, now, onMissed }) }
+}
+
+const PATIENCE_MS = 20_000
+
+export async function startWorkerRole(context: Context): Promise<Stop> {
+  const { backend, enqueue } = await openQueue(context)
+  const { log, config } = context
+  const workers = await startWorkers({
+    backend,
+    enqueue,
+    services: createJobServices(context),
+    brokerConcurrency: config.concurrency,
+    onError: (what, error) =>
+      log.error({ event: 'worker.error', what, error: errorLine(error) }, 'The worker met an error'),
+  })
+  return async () => {
+    if (!(await workers.close(PATIENCE_MS))) log.warn({ event: 'worker.impatient' }, 'Jobs were left to be run again')
+    await backend.close()
+  }
+}
+
+export async function startScheduler(context: Context): Promise<Stop> {
+  const { backend } = await openQueue(context)
+  const { config, db, log, now } = context
+  const scheduler = createScheduler({
+    backend,
+    ticks: {
+      lastTick: (schedule) => readLastTick(db, schedule),
+      recordTick: (schedule, tickMs) => recordTick(db, schedule, tickMs),
+    },
+    usableBrokers: () => listManagedBrokers(db),
+    expressions: { 'poll-registrations': config.pollCron, 'sweep-brokers': config.sweepCron },
+    now,
+    onError: (schedule, error) =>
+      log.error({ event: 'schedule.error', schedule, error: errorLine(error) }, 'A schedule could not fire'),
+  })
+  await scheduler.start()
+  return async () => {
+    await scheduler.stop()
+    await backend.close()
+  }
+}
