@@ -23,6 +23,7 @@ export async function openQueue({ config, connectionString, log, now }: Context)
     observer: {
       onError: (queue, error) =>
         log.warn({ event: 'queue.error', queue, error: errorLine(error) }, 'The queue met an error'),
+      onJobFailed: (failure) => log.warn({ event: 'job.failed', ...failure }, 'A job failed'),
     },
     now,
   })

@@ -1,0 +1,98 @@
+import { Command, CommanderError } from 'commander'
+import { readEnv, toConfig } from '../config.ts'
+import { openContext } from '../context.ts'
+import { codeOf, InvalidInputError, KeymeshError } from '../domain/errors.ts'
+import { adoptCommand } from './adopt.ts'
+import type { CommandDependencies } from './command.ts'
+import { confirmCommand } from './confirm.ts'
+import { driftCommand } from './drift.ts'
+import { createOutput, type Streams } from './output.ts'
+import { planCommand } from './plan.ts'
+import { reapplyCommand } from './reapply.ts'
+import { reconcileCommand } from './reconcile.ts'
+import { sandboxCommand } from './sandbox.ts'
+import { serveCommand } from './serve.ts'
+import { statusCommand } from './status.ts'
+
+type Status = 0 | 1 | 2
+
+/** Parses the arguments, runs one command and answers the exit status. */
+export async function runCommandLine(argv: readonly string[], streams: Streams): Promise<Status> {
+  const stop = stopSignal()
+  let status: Status = 0
+  const exitWith = (next: Status): void => {
+    if (next > status) status = next
+  }
+  const dependencies: CommandDependencies = {
+    withContext: async (work) => {
+      const context = await openContext(toConfig(readEnv()))
+      try {
+        return await work(context)
+      } finally {
+        await context[Symbol.asyncDispose]()
+      }
+    },
+    output: (command) => createOutput(streams, { json: command.opts<{ json?: boolean }>().json === true }),
+    exitWith,
+    signal: stop.signal,
+  }
+  try {
+    await createProgram(dependencies, streams).parseAsync(argv)
+  } catch (error) {
+    exitWith(report(error, streams))
+  } finally {
+    stop.release()
+  }
+  return status
+}
+
+export function createProgram(dependencies: CommandDependencies, streams: Streams): Command {
+  const program = new Command('keymesh')
+    .description('keeps the client credentials, ACL profiles and queues of every broker in step with the catalogue')
+    .version('0.1.0')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => streams.out.write(text),
+      writeErr: (text) => streams.err.write(text),
+    })
+    .showHelpAfterError('(keymesh --help shows what there is)')
+  const commands = [
+    serveCommand(dependencies),
+    planCommand(dependencies),
+    reconcileCommand(dependencies),
+    reapplyCommand(dependencies),
+    confirmCommand(dependencies),
+    adoptCommand(dependencies),
+    driftCommand(dependencies),
+    statusCommand(dependencies),
+    sandboxCommand(),
+  ]
+  for (const command of commands) program.addCommand(command.copyInheritedSettings(program))
+  return program
+}
+
+function report(error: unknown, streams: Streams): Status {
+  // Commander has printed help, the version, or what is wrong with the arguments.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+  if (error instanceof KeymeshError) {
+    streams.err.write(`${error.message}\n${error.hint === undefined ? '' : `${error.hint}\n`}`)
+    return error instanceof InvalidInputError ? 2 : 1
+  }
+  const detail = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  streams.err.write(`keymesh met an error it does not know (${codeOf(error)}). Please report it:\n${detail}\n`)
+  return 1
+}
+
+function stopSignal(): { readonly signal: AbortSignal; release(): void } {
+  const controller = new AbortController()
+  const stop = (): void => controller.abort(new Error('asked to stop'))
+  process.on('SIGINT', stop)
+  process.on('SIGTERM', stop)
+  return {
+    signal: controller.signal,
+    release: () => {
+      process.off('SIGINT', stop)
+      process.off('SIGTERM', stop)
+    },
+  }
+}

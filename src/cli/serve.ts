@@ -1,0 +1,52 @@
+import { Command } from 'commander'
+import { startScheduler, startWorkerRole } from '../../jobs/roles.ts'
+import type { Context } from '../context.ts'
+import { Disposer } from '../disposer.ts'
+import type { CommandDependencies } from './command.ts'
+
+export function serveCommand(dependencies: CommandDependencies): Command {
+  return new Command('serve')
+    .description('run the service: the worker and the scheduler, until SIGTERM or SIGINT')
+    .addHelpText(
+      'after',
+      `
+KEYMESH_ROLES says which roles this process holds; any number of processes may share a database.
+On SIGTERM it takes no more jobs, lets those that run end, and leaves the rest to the others or to the next start.
+
+Exit status: 0 stopped as asked, 1 the database was lost or the start failed.`,
+    )
+    .action(async () => {
+      await dependencies.withContext(async (context) => {
+        const lost = await serve(context, dependencies.signal)
+        if (lost !== null) throw lost
+      })
+    })
+}
+
+/** Runs the roles until the signal; answers why it ended early, or null. */
+async function serve(context: Context, signal: AbortSignal): Promise<Error | null> {
+  const { config, log } = context
+  const running = new Disposer()
+  try {
+    if (config.roles.includes('worker')) running.defer(await startWorkerRole(context))
+    if (config.roles.includes('scheduler')) running.defer(await startScheduler(context))
+    log.info({ event: 'service.started', roles: config.roles }, 'Keymesh is running')
+    return await Promise.race([aborted(signal), context.databaseLost])
+  } finally {
+    log.info({ event: 'service.stopping' }, 'Keymesh is stopping')
+    await running.dispose()
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<null> {
+  return new Promise((resolve) => {
+    // An abort listener does not keep the process up; with nothing else to do, this does.
+    const timer = setInterval(() => undefined, 60_000)
+    const end = (): void => {
+      clearInterval(timer)
+      resolve(null)
+    }
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end, { once: true })
+  })
+}

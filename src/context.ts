@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { type Logger, pino } from 'pino'
+import { BrokerConnections } from './broker-connections.ts'
+import type { Config } from './config.ts'
+import { Disposer } from './disposer.ts'
+import { type AccountId, runId } from './domain/ids.ts'
+import { Engine } from './engine.ts'
+import type { ReconcileStore } from './reconcile/store-port.ts'
+import type { SweepStore } from './reconcile/sweep-port.ts'
+import { createFollowingSealer } from './secrets/following-sealer.ts'
+import { type KeyRing, parseKeyRing } from './secrets/key-ring.ts'
+import { keyRingPath, openKeyRingFile } from './secrets/key-ring-file.ts'
+import { createSealer, type Sealer } from './secrets/seal.ts'
+import { ensureAccount } from './store/accounts.ts'
+import { type Database, openDatabase } from './store/database.ts'
+import { startEmbeddedPostgres } from './store/embedded-postgres.ts'
+import { migrate } from './store/migrate.ts'
+import { migrations } from './store/migrations.ts'
+import { createReconcileStore } from './store/reconcile-store.ts'
+import { createSweepStore } from './store/sweep-store.ts'
+
+export interface Context extends AsyncDisposable {
+  readonly config: Config
+  readonly log: Logger
+  readonly now: () => number
+  readonly accountId: AccountId
+  /** For the queue, which has connections of its own. Holds a password: never logged. */
+  readonly connectionString: string
+  readonly db: Database
+  readonly sealer: Sealer
+  readonly keyRing: KeyRing
+  /** Where the key ring is kept; null when it came from the environment. */
+  readonly keyRingFile: string | null
+  readonly reconcileStore: ReconcileStore
+  readonly sweepStore: SweepStore
+  readonly connections: BrokerConnections
+  readonly engine: Engine
+  /** Settles when the embedded database ends although nobody stopped it. */
+  readonly databaseLost: Promise<Error>
+}
+
+export interface ContextOptions {
+  readonly log?: Logger
+  readonly now?: () => number
+  /** Gives up durability for speed. For tests only. */
+  readonly unsafeFastDatabase?: boolean
+}
+
+/**
+ * The composition root: the only place that knows every adapter. Starts or joins the database, migrates it, opens the
+ * key ring. Disposing gives everything back in the opposite order.
+ */
+export async function openContext(config: Config, options: ContextOptions = {}): Promise<Context> {
+  const opened = new Disposer()
+  try {
+    return await open(config, options, opened)
+  } catch (error) {
+    await opened.dispose()
+    throw error
+  }
+}
+
+async function open(config: Config, options: ContextOptions, opened: Disposer): Promise<Context> {
+  const log = options.log ?? createLogger(config)
+  const now = options.now ?? Date.now
+  const { connectionString, lost } = await openPostgres(config, log, options, opened)
+  const { db, pool, close } = openDatabase({
+    connectionString,
+    maxConnections: config.databaseConnections,
+    onIdleError: (error) =>
+      log.warn({ event: 'database.connection-lost', err: error }, 'A database connection was lost'),
+  })
+  opened.defer(close)
+  await migrate(pool, migrations)
+  const keys = await openKeyRing(config, db, log)
+  const accountId = await ensureAccount(db, config.account)
+  const reconcileStore = createReconcileStore(db, keys.sealer)
+  const sweepStore = createSweepStore(db)
+  const connections = new BrokerConnections(db, keys.sealer)
+  opened.defer(() => connections.close())
+  const engine = new Engine({
+    db,
+    connections,
+    reconcileStore,
+    sweepStore,
+    now,
+    newRunId: () => runId(randomUUID()),
+    instance: config.instance,
+    leaseMs: config.leaseMs,
+    concurrency: config.concurrency,
+    settings: { graceMs: config.graceMs, maxTopics: config.maxTopics, maxDeletes: config.maxDeletes },
+  })
+  return {
+    config,
+    log,
+    now,
+    accountId,
+    connectionString,
+    db,
+    ...keys,
+    reconcileStore,
+    sweepStore,
+    connections,
+    engine,
+    databaseLost: lost,
+    [Symbol.asyncDispose]: () => opened.dispose(),
+  }
+}
+
+/** JSON lines on standard error, so that standard output belongs to the commands. */
+export function createLogger(config: Pick<Config, 'logLevel' | 'instance'>): Logger {
+  return pino(
+    { level: config.logLevel, base: { instance: config.instance } },
+    pino.destination({ dest: 2, sync: true }),
+  )
+}
+
+async function openPostgres(config: Config, log: Logger, options: ContextOptions, opened: Disposer) {
+  if (config.databaseUrl !== null) {
+    return { connectionString: config.databaseUrl, lost: new Promise<Error>(() => undefined) }
+  }
+  const embedded = await startEmbeddedPostgres({
+    dataDirectory: config.dataDirectory,
+    log,
+    ...(options.unsafeFastDatabase === undefined ? {} : { unsafeFast: options.unsafeFastDatabase }),
+  })
+  opened.defer(() => embedded.stop())
+  return embedded
+}
+
+async function openKeyRing(config: Config, db: Database, log: Logger) {
+  if (config.keys !== null) {
+    const keyRing = parseKeyRing(config.keys, 'KEYMESH_KEYS')
+    return { keyRing, keyRingFile: null, sealer: createSealer(keyRing) }
+  }
+  const mayCreate = !(await holdsSecrets(db))
+  const keyRing = await openKeyRingFile({ dataDirectory: config.dataDirectory, mayCreate, log })
+  const keyRingFile = keyRingPath(config.dataDirectory)
+  return { keyRing, keyRingFile, sealer: createFollowingSealer(keyRingFile, keyRing) }
+}
+
+async function holdsSecrets(db: Database): Promise<boolean> {
+  const { rows } = await sql<{ found: boolean }>`
+    select exists (select 1 from credentials) or exists (select 1 from brokers where management_password is not null)
+      as found`.execute(db)
+  return rows[0]?.found ?? false
+}
