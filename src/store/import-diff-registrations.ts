@@ -1,0 +1,279 @@
+import type { AccessRequestState } from '../domain/registration.ts'
+import type {
+  PortalAccessRequest,
+  PortalCredential,
+  PortalFile,
+  PortalProductVersion,
+  PortalRegistration,
+} from '../portal-file/portal-file.ts'
+import { type AttributeChange, type ImportChange, ownedId } from './import-changes.ts'
+import {
+  accessRequestContent,
+  attributeChanges,
+  isoTime,
+  newAttributes,
+  registrationContent,
+} from './import-content.ts'
+import type { DifferingSecrets, DiffOptions } from './import-diff.ts'
+import type {
+  AccessRequestWrite,
+  CredentialUpdate,
+  ImportWrites,
+  NewCredential,
+  RegistrationWrite,
+} from './import-plan.ts'
+import {
+  type CatalogueState,
+  isCounted,
+  type StoredAccessRequest,
+  type StoredCredential,
+  type StoredProductVersion,
+  type StoredRegistration,
+} from './import-state.ts'
+
+export interface RegistrationsDiff {
+  readonly writes: Pick<ImportWrites, 'registrations' | 'accessRequests' | 'newCredentials' | 'changedCredentials'>
+  readonly changes: readonly ImportChange[]
+  /** Ids of credentials whose consumer key the file replaces. */
+  readonly replacedCredentials: readonly string[]
+  /** All access requests of the file as they are afterwards, changed or not. */
+  readonly resolved: readonly AccessRequestWrite[]
+  /** Registrations whose desired state may differ. */
+  readonly touched: ReadonlySet<string>
+}
+
+/** Filled while the registrations are walked. */
+interface Collected {
+  readonly registrations: RegistrationWrite[]
+  readonly accessRequests: AccessRequestWrite[]
+  readonly newCredentials: NewCredential[]
+  readonly changedCredentials: CredentialUpdate[]
+  readonly replacedCredentials: string[]
+  readonly resolved: AccessRequestWrite[]
+  readonly changes: ImportChange[]
+  readonly touched: Set<string>
+}
+
+export function diffRegistrations(
+  current: CatalogueState,
+  file: PortalFile,
+  options: Pick<DiffOptions, 'nowMs' | 'differingSecrets'>,
+): RegistrationsDiff {
+  const into: Collected = {
+    registrations: [],
+    accessRequests: [],
+    newCredentials: [],
+    changedCredentials: [],
+    replacedCredentials: [],
+    resolved: [],
+    changes: [],
+    touched: new Set(),
+  }
+  const findVersion = versionFinder(current, file)
+  for (const given of file.registrations) {
+    const stored = current.registrations.get(given.id)
+    diffRegistration(given, stored, into)
+    for (const request of given.accessRequests) {
+      const resolved = resolveAccessRequest(request, given.id, stored?.accessRequests.get(request.id), {
+        findVersion,
+        nowMs: options.nowMs,
+      })
+      diffAccessRequest(resolved, stored?.accessRequests.get(request.id), into)
+    }
+    for (const credential of given.credentials) {
+      diffCredential(credential, given.id, stored?.credentials.get(credential.name), {
+        into,
+        differing: options.differingSecrets,
+        secretVersions: current.secretVersions,
+      })
+    }
+  }
+  const { registrations, accessRequests, newCredentials, changedCredentials, ...rest } = into
+  return { writes: { registrations, accessRequests, newCredentials, changedCredentials }, ...rest }
+}
+
+export type VersionFinder = (
+  productId: string,
+  version: string,
+) => PortalProductVersion | StoredProductVersion | undefined
+
+/** A product version as the file has it, else as the store does. */
+export function versionFinder(current: CatalogueState, file: PortalFile): VersionFinder {
+  const products = new Map(
+    file.products.map((product) => [
+      product.id as string,
+      new Map(product.versions.map((each) => [each.version, each])),
+    ]),
+  )
+  return (productId, version) =>
+    products.get(productId)?.get(version) ?? current.products.get(productId)?.versions.get(version)
+}
+
+function diffRegistration(given: PortalRegistration, stored: StoredRegistration | undefined, into: Collected): void {
+  const content = registrationContent(given)
+  const attributes =
+    stored === undefined ? newAttributes(content) : attributeChanges(registrationContent(stored), content)
+  if (stored !== undefined && attributes.length === 0) return
+  const { accessRequests: _requests, credentials: _credentials, ...registration } = given
+  into.registrations.push({ registration, isNew: stored === undefined })
+  into.changes.push({
+    type: stored === undefined ? 'create' : 'update',
+    kind: 'registration',
+    id: given.id,
+    attributes,
+  })
+  if (stored === undefined || attributes.some(({ name }) => name === 'filters')) into.touched.add(given.id)
+}
+
+interface RequestRules {
+  readonly findVersion: VersionFinder
+  readonly nowMs: number
+}
+
+/** What the request is afterwards. */
+export function resolveAccessRequest(
+  given: PortalAccessRequest,
+  registrationId: string,
+  stored: StoredAccessRequest | undefined,
+  { findVersion, nowMs }: RequestRules,
+): AccessRequestWrite {
+  const keepsVersion = given.productVersionIsDefault && stored?.productId === given.productId
+  const productVersion = keepsVersion ? stored.productVersion : given.productVersion
+  const approvalType = findVersion(given.productId, productVersion)?.approvalType ?? 'manual'
+  const state = requestState(given.state, stored, approvalType)
+  const expiryKept = stored !== undefined && stored.expiresAtMs === given.expiresAtMs
+  return {
+    registrationId,
+    id: given.id,
+    productId: given.productId,
+    productVersion,
+    planId: given.planId,
+    filters: given.filters,
+    state,
+    expiresAtMs: given.expiresAtMs,
+    approvedAtMs: isApproved(state) ? (stored?.approvedAtMs ?? nowMs) : approvedBefore(state, stored),
+    expiredAtMs: expiryKept ? stored.expiredAtMs : null,
+  }
+}
+
+const isApproved = (state: AccessRequestState): boolean => state === 'APPROVED' || state === 'LIVE'
+const approvedBefore = (state: AccessRequestState, stored: StoredAccessRequest | undefined): number | null =>
+  state === 'ERROR' ? (stored?.approvedAtMs ?? null) : null
+
+/**
+ * | the file says      | new              | existing                                        |
+ * | nothing            | by approval type | stays                                           |
+ * | APPROVED           | APPROVED         | APPROVED unless approved already (LIVE, ERROR)  |
+ * | PENDING_APPROVAL   | PENDING_APPROVAL | only after REJECTED or REVOKED, else stays      |
+ * | REJECTED, REVOKED  | the same         | the same                                        |
+ */
+export function requestState(
+  given: PortalAccessRequest['state'],
+  stored: Pick<StoredAccessRequest, 'state' | 'approvedAtMs'> | undefined,
+  approvalType: 'automatic' | 'manual',
+): AccessRequestState {
+  if (stored === undefined) return given ?? (approvalType === 'automatic' ? 'APPROVED' : 'PENDING_APPROVAL')
+  switch (given) {
+    case null:
+      return stored.state
+    case 'APPROVED':
+      return isCounted({ ...stored, expiredAtMs: null }) ? stored.state : 'APPROVED'
+    case 'PENDING_APPROVAL':
+      return stored.state === 'REJECTED' || stored.state === 'REVOKED' ? 'PENDING_APPROVAL' : stored.state
+    case 'REJECTED':
+    case 'REVOKED':
+      return given
+    default: {
+      const unreachable: never = given
+      return unreachable
+    }
+  }
+}
+
+function diffAccessRequest(
+  resolved: AccessRequestWrite,
+  stored: StoredAccessRequest | undefined,
+  into: Collected,
+): void {
+  into.resolved.push(resolved)
+  const content = accessRequestContent(resolved)
+  const attributes =
+    stored === undefined ? newAttributes(content) : attributeChanges(accessRequestContent(stored), content)
+  if (stored !== undefined && attributes.length === 0) return
+  into.accessRequests.push(resolved)
+  into.changes.push({
+    type: stored === undefined ? 'create' : 'update',
+    kind: 'accessRequest',
+    id: ownedId(resolved.registrationId, resolved.id),
+    attributes,
+  })
+  if (isCounted(resolved) || (stored !== undefined && isCounted(stored))) into.touched.add(resolved.registrationId)
+}
+
+interface CredentialRules {
+  readonly into: Collected
+  readonly differing: DifferingSecrets
+  readonly secretVersions: ReadonlyMap<string, number>
+}
+
+function diffCredential(
+  given: PortalCredential,
+  registrationId: string,
+  stored: StoredCredential | undefined,
+  { into, differing, secretVersions }: CredentialRules,
+): void {
+  const id = ownedId(registrationId, given.name)
+  if (stored === undefined || isReplaced(given, stored, secretVersions)) {
+    const version = given.consumerKey === null ? 0 : (secretVersions.get(given.consumerKey) ?? 0)
+    into.newCredentials.push({
+      registrationId,
+      name: given.name,
+      consumerKey: given.consumerKey,
+      secret: given.consumerSecret,
+      secretVersion: version + 1,
+      expiresAtMs: given.expiresAtMs,
+    })
+    if (stored !== undefined && !stored.isRetired) into.replacedCredentials.push(stored.id)
+    const attributes = [
+      { name: 'consumerKey', before: stored?.consumerKey, after: given.consumerKey ?? '(generated)' },
+      { name: 'consumerSecret' },
+      ...expiryChange(stored?.expiresAtMs ?? null, given.expiresAtMs),
+    ]
+    into.changes.push({ type: stored === undefined ? 'create' : 'update', kind: 'credential', id, attributes })
+    into.touched.add(registrationId)
+    return
+  }
+  const secret = differing.credentials.has(stored.id) ? given.consumerSecret : null
+  const attributes: readonly AttributeChange[] = [
+    ...(secret === null ? [] : [{ name: 'consumerSecret' }]),
+    ...expiryChange(stored.expiresAtMs, given.expiresAtMs),
+  ]
+  if (attributes.length === 0) return
+  into.changedCredentials.push({
+    id: stored.id,
+    secret,
+    version: secret === null ? stored.secretVersion : newestVersion(stored, secretVersions) + 1,
+    expiresAtMs: given.expiresAtMs,
+    consumerKey: stored.consumerKey,
+  })
+  into.changes.push({ type: 'update', kind: 'credential', id, attributes })
+  into.touched.add(registrationId)
+}
+
+const newestVersion = (stored: StoredCredential, secretVersions: ReadonlyMap<string, number>): number =>
+  Math.max(stored.secretVersion, secretVersions.get(stored.consumerKey) ?? 0)
+
+/** A key that others used since it expired starts anew: what brokers confirmed of it is not this credential's. */
+function isReplaced(
+  given: PortalCredential,
+  stored: StoredCredential,
+  secretVersions: ReadonlyMap<string, number>,
+): boolean {
+  if (given.consumerKey !== null && given.consumerKey !== stored.consumerKey) return true
+  const usedSince = (secretVersions.get(stored.consumerKey) ?? 0) > stored.secretVersion
+  return stored.isRetired && usedSince && given.expiresAtMs !== stored.expiresAtMs
+}
+
+function expiryChange(beforeMs: number | null, afterMs: number | null): readonly AttributeChange[] {
+  return beforeMs === afterMs ? [] : [{ name: 'expiresAt', before: isoTime(beforeMs), after: isoTime(afterMs) }]
+}

@@ -1,0 +1,215 @@
+import type { Problem } from '../domain/errors.ts'
+import type { PortalBroker, PortalFile } from '../portal-file/portal-file.ts'
+import { ownedId, versionedId } from './import-changes.ts'
+import { hasUnstorableText, managementAddress } from './import-content.ts'
+import type { DiffOptions } from './import-diff.ts'
+import { type RegistrationsDiff, type VersionFinder, versionFinder } from './import-diff-registrations.ts'
+import type { AccessRequestWrite, ImportRemovals, ImportWrites } from './import-plan.ts'
+import type { CatalogueState, StoredBroker } from './import-state.ts'
+
+export interface ProblemInput {
+  readonly current: CatalogueState
+  readonly file: PortalFile
+  readonly options: Pick<DiffOptions, 'takenAddresses'>
+  readonly writes: ImportWrites
+  readonly removed: ImportRemovals
+  readonly registrations: RegistrationsDiff
+}
+
+/** What the file alone cannot show: where it and the store do not go together. */
+export function importProblems(input: ProblemInput): readonly Problem[] {
+  const problems = [
+    ...textProblems(input.file),
+    ...messageVpnProblems(input),
+    ...movedBrokerProblems(input),
+    ...removedBrokerProblems(input),
+    ...accessRequestProblems(input),
+    ...lostPlanProblems(input),
+    ...consumerKeyProblems(input),
+  ]
+  return problems.map((problem) => ({ file: input.file.file, ...problem }))
+}
+
+const SECTIONS = [
+  'environments',
+  'eventMeshes',
+  'brokers',
+  'applicationDomains',
+  'eventApis',
+  'products',
+  'registrations',
+] as const
+
+function textProblems(file: PortalFile): readonly Problem[] {
+  return SECTIONS.flatMap((section) =>
+    file[section].flatMap((item, index) =>
+      hasUnstorableText(item)
+        ? [{ path: `${section}[${index}]`, message: 'holds a NUL character or half of a surrogate pair' }]
+        : [],
+    ),
+  )
+}
+
+function messageVpnProblems({ current, file, options, removed }: ProblemInput): readonly Problem[] {
+  const inFile = new Set<string>(file.brokers.map(({ id }) => id))
+  const staying = [...current.brokers.values()].filter(({ id }) => !inFile.has(id) && !removed.brokers.includes(id))
+  const owners = new Map<string, string>()
+  for (const { id, managementAddress: address } of staying) if (address !== null) owners.set(address, id)
+  const problems: Problem[] = []
+  for (const [index, { id, management }] of file.brokers.entries()) {
+    const address = managementAddress(management)
+    if (address === null || management === null) continue
+    const path = `brokers[${index}].management`
+    const owner = owners.get(address)
+    const name = `the message VPN \`${management.msgVpnName}\` at ${management.url}`
+    if (owner !== undefined) {
+      problems.push({ path, message: `broker \`${id}\`: ${name} belongs to broker \`${owner}\` already` })
+    } else if (options.takenAddresses.has(address)) {
+      problems.push({ path, message: takenMessage(id, name) })
+    }
+    owners.set(address, id)
+  }
+  return problems
+}
+
+/** Says nothing of the account that has it. */
+export const takenMessage = (id: string, name: string): string =>
+  `broker \`${id}\`: ${name} is in use already and cannot be managed from here`
+
+/** The ledger says what is on the old message VPN; on another one it would claim objects that are not ours. */
+function movedBrokerProblems({ current, file }: ProblemInput): readonly Problem[] {
+  return file.brokers.flatMap((given, index) => {
+    const stored = current.brokers.get(given.id)
+    const from = stored?.management?.msgVpnName
+    const to = given.management?.msgVpnName
+    if (stored === undefined || stored.ownedObjects === 0 || from === undefined || to === undefined) return []
+    if (from === to) return []
+    const objects = `${stored.ownedObjects} objects on its message VPN \`${from}\``
+    const message = `broker \`${given.id}\` still has ${objects}; declare \`${to}\` as a new broker instead`
+    return [{ path: `brokers[${index}].management.msgVpn`, message }]
+  })
+}
+
+function removedBrokerProblems({ current, removed }: ProblemInput): readonly Problem[] {
+  return removed.brokers.flatMap((id) => {
+    const owned = current.brokers.get(id)?.ownedObjects ?? 0
+    if (owned === 0) return []
+    return [{ path: 'brokers', message: ownedObjectsMessage(id, owned) }]
+  })
+}
+
+export const ownedObjectsMessage = (id: string, count: number | null): string =>
+  `broker \`${id}\` cannot be removed while ${count ?? 'there are'} objects of registrations are on it: keep it in the ` +
+  'file, remove it from the product versions, import, and prune it when the objects are withdrawn'
+
+/** What a request needs before it can be made. */
+export function brokerIsUsable(broker: Pick<PortalBroker | StoredBroker, 'eventMeshId' | 'management' | 'messaging'>) {
+  const { eventMeshId, management, messaging } = broker
+  return eventMeshId !== null && management !== null && messaging !== null && messaging.protocols.length > 0
+}
+
+function accessRequestProblems(input: ProblemInput): readonly Problem[] {
+  const findVersion = versionFinder(input.current, input.file)
+  const usable = usableBrokers(input)
+  const resolved = new Map(input.registrations.resolved.map((each) => [ownedId(each.registrationId, each.id), each]))
+  return input.file.registrations.flatMap((registration, index) =>
+    registration.accessRequests.flatMap((given, position) => {
+      const request = resolved.get(ownedId(registration.id, given.id))
+      if (request === undefined) return []
+      const isNew = !input.current.registrations.get(registration.id)?.accessRequests.has(given.id)
+      const message = requestProblem(request, { findVersion, usable, isNew })
+      return message === null ? [] : [{ path: `registrations[${index}].accessRequests[${position}]`, message }]
+    }),
+  )
+}
+
+interface RequestChecks {
+  readonly findVersion: VersionFinder
+  readonly usable: ReadonlySet<string>
+  readonly isNew: boolean
+}
+
+function requestProblem(request: AccessRequestWrite, checks: RequestChecks): string | null {
+  const name = `access request \`${request.id}\` of registration \`${request.registrationId}\``
+  const product = `version ${request.productVersion} of product \`${request.productId}\``
+  const version = checks.findVersion(request.productId, request.productVersion)
+  if (version === undefined) return `${name} is for ${product}, which does not exist`
+  if (!version.plans.some(({ id }) => id === request.planId)) {
+    return `${name} is for ${product}, which has no plan \`${request.planId}\`: name its version, or one of its plans`
+  }
+  if (!checks.isNew || request.state === 'REJECTED' || request.state === 'REVOKED') return null
+  if (version.state !== 'RELEASED' && version.state !== 'DEPRECATED') {
+    return `${name} is new, and ${product} is in state ${version.state}: only RELEASED and DEPRECATED ones take requests`
+  }
+  if (version.brokers.some((id) => checks.usable.has(id))) return null
+  const reason =
+    version.brokers.length === 0
+      ? 'has no broker'
+      : `has an unusable broker (${version.brokers.map((id) => `\`${id}\``).join(', ')}): a usable one has an event mesh, ` +
+        'all management settings, a messaging host and at least one protocol'
+  return `${name} is new, and ${product} ${reason}`
+}
+
+function usableBrokers({ current, file }: ProblemInput): ReadonlySet<string> {
+  const brokers = new Map<string, PortalBroker | StoredBroker>(current.brokers)
+  for (const broker of file.brokers) brokers.set(broker.id, broker)
+  return new Set([...brokers.values()].filter(brokerIsUsable).map(({ id }) => id))
+}
+
+/** A plan that a request outside the file still names would silently withdraw it. */
+function lostPlanProblems({ current, file, writes, removed, registrations }: ProblemInput): readonly Problem[] {
+  const plans = new Map(
+    writes.productVersions.map(({ productId, version }) => [
+      versionedId(productId, version.version),
+      new Set(version.plans.map(({ id }) => id)),
+    ]),
+  )
+  if (plans.size === 0) return []
+  const inFile = new Set(registrations.resolved.map((each) => ownedId(each.registrationId, each.id)))
+  const goes = new Set([
+    ...removed.registrations,
+    ...removed.accessRequests.map((each) => ownedId(each.registrationId, each.id)),
+  ])
+  return [...current.registrations.values()].flatMap((registration) =>
+    [...registration.accessRequests.values()].flatMap((request) => {
+      const id = ownedId(registration.id, request.id)
+      const left = plans.get(versionedId(request.productId, request.productVersion))
+      if (left === undefined || left.has(request.planId) || inFile.has(id)) return []
+      if (goes.has(id) || goes.has(registration.id)) return []
+      if (request.state === 'REJECTED' || request.state === 'REVOKED' || request.expiredAtMs !== null) return []
+      const index = file.products.findIndex((product) => product.id === request.productId)
+      const product = `version ${request.productVersion} of product \`${request.productId}\``
+      const message = `plan \`${request.planId}\` cannot leave ${product}: access request \`${id}\` has it`
+      return [{ path: `products[${index}]`, message }]
+    }),
+  )
+}
+
+interface KeyOwner {
+  readonly registrationId: string
+  readonly name: string
+}
+
+function consumerKeyProblems({ current, file, writes, removed, registrations }: ProblemInput): readonly Problem[] {
+  const retired = new Set([...registrations.replacedCredentials, ...removed.credentials])
+  const goneRegistrations = new Set(removed.registrations)
+  const revived = new Set(writes.changedCredentials.map(({ id }) => id))
+  const owners = new Map<string, KeyOwner>()
+  for (const { id: registrationId, credentials } of current.registrations.values()) {
+    if (goneRegistrations.has(registrationId)) continue
+    for (const { id, name, consumerKey, isRetired } of credentials.values()) {
+      if (!retired.has(id) && (!isRetired || revived.has(id))) owners.set(consumerKey, { registrationId, name })
+    }
+  }
+  const position = new Map(file.registrations.map(({ id }, index) => [id as string, index]))
+  return writes.newCredentials.flatMap((credential) => {
+    if (credential.consumerKey === null) return []
+    const owner = owners.get(credential.consumerKey)
+    owners.set(credential.consumerKey, credential)
+    if (owner === undefined) return []
+    const message =
+      `credential \`${credential.name}\` of registration \`${credential.registrationId}\` has the consumer key ` +
+      `\`${credential.consumerKey}\`, which credential \`${owner.name}\` of registration \`${owner.registrationId}\` has already`
+    return [{ path: `registrations[${position.get(credential.registrationId)}].credentials`, message }]
+  })
+}
