@@ -25,6 +25,8 @@ export const CONFIG_BASE = '/SEMP/v2/config'
 export const MONITOR_BASE = '/SEMP/v2/monitor'
 const DEFAULT_COUNT = 10
 const MAXIMUM_CACHED_SELECTIONS = 200
+/** AboutApi of SEMP 2.49. */
+const ABOUT_API = ['platform', 'sempVersion']
 const BODY_METHODS = new Set(['POST', 'PUT', 'PATCH'])
 
 export interface SempRequest {
@@ -59,7 +61,7 @@ export class SempApi {
       }
       const base = isMonitor ? MONITOR_BASE : CONFIG_BASE
       const relative = path.slice(base.length)
-      if (relative === '/about/api') return this.#about(request, echo, base)
+      if (relative === '/about/api') return this.#about(request, echo, base, rawQuery)
       const target = readPath(relative)
       const monitor = isMonitor ? this.#monitorView(target, path, request.method) : null
       const context = { request, echo, target, monitor, base: request.origin + base }
@@ -70,10 +72,13 @@ export class SempApi {
     }
   }
 
-  #about(request: SempRequest, echo: RequestEcho, base: string): Answer {
+  #about(request: SempRequest, echo: RequestEcho, base: string, rawQuery: string): Answer {
     if (request.method !== 'GET') throw notSupported(request.method)
+    const { select } = readQuery(rawQuery, 'object')
+    const projection =
+      select === null ? wholeProjection(ABOUT_API) : compileSelect(ABOUT_API, ABOUT_API, null, select.split(','))
     return successAnswer(echo, {
-      data: { platform: 'VMR', sempVersion: this.#model.options.sempVersion },
+      data: projection({ platform: 'VMR', sempVersion: this.#model.options.sempVersion }, {}),
       links: { uri: `${request.origin}${base}/about/api` },
     })
   }

@@ -187,6 +187,8 @@ describe('the shape of an answer', () => {
   it('says the platform and the version of the API', async () => {
     const reply = await full.send(['GET', '/SEMP/v2/config/about/api'])
     expect(reply.data).toEqual({ platform: 'VMR', sempVersion: '2.49' })
+    const selected = await full.send(['GET', '/SEMP/v2/config/about/api?select=sempVersion'])
+    expect(selected.data).toEqual({ sempVersion: '2.49' })
   })
 
   it('lists message VPNs', async () => {
