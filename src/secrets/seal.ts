@@ -95,8 +95,8 @@ function associatedData(place: SealPlace): Uint8Array {
 }
 
 /**
- * RFC 7516 decryption for the one header that this file writes. An apply opens thousands of secrets, and this costs about
- * an eighth of the library's general way through the thread pool.
+ * RFC 7516 decryption for the one header that this file writes. An apply opens thousands of secrets, and this costs a
+ * fraction of the general way through the thread pool.
  */
 function decrypt(sealed: Sealed, key: KeyObject, place: SealPlace): Secret {
   const iv = Buffer.from(sealed.iv, 'base64url')

@@ -37,10 +37,17 @@ export type LockAttempt =
  * highest N: a live holder is never replaced, a dead or released one is followed by creating `lock.N+1`, which only one
  * process can do. The highest file is never removed, so a number is never given out twice.
  */
-export async function tryLockDirectory(directory: string): Promise<LockAttempt> {
+export async function tryLockDirectory(
+  directory: string,
+  unseenHolderDeadAfterMs: number = UNSEEN_HOLDER_DEAD_AFTER_MS,
+): Promise<LockAttempt> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const current = await highestLock(directory)
-    if (current !== null && current.holder !== null && (await isAlive(current.path, current.holder))) {
+    if (
+      current !== null &&
+      current.holder !== null &&
+      (await isAlive(current.path, current.holder, unseenHolderDeadAfterMs))
+    ) {
       return { holder: { token: current.holder.token, pid: current.holder.pid } }
     }
     const number = (current?.number ?? 0) + 1
@@ -132,20 +139,20 @@ async function removeOlder(directory: string, number: number): Promise<void> {
   }
 }
 
-async function isAlive(path: string, holder: Holder): Promise<boolean> {
+async function isAlive(path: string, holder: Holder, unseenHolderDeadAfterMs: number): Promise<boolean> {
   if (holder.released) return false
   const here = await processPlace(holder.pid)
   if (here.scope === holder.scope) return here.processStart === holder.processStart
-  return heartbeats(path)
+  return heartbeats(path, unseenHolderDeadAfterMs)
 }
 
 /**
  * Watches the file's time change by this machine's own clock only. A holder of another boot of this machine, or in a
  * container that is gone, costs this wait once.
  */
-async function heartbeats(path: string): Promise<boolean> {
+async function heartbeats(path: string, withinMs: number): Promise<boolean> {
   const first = await modifiedAt(path)
-  const end = performance.now() + UNSEEN_HOLDER_DEAD_AFTER_MS
+  const end = performance.now() + withinMs
   while (performance.now() < end) {
     await new Promise((resolve) => setTimeout(resolve, 100))
     if ((await modifiedAt(path)) !== first) return true
