@@ -38,7 +38,7 @@ export class BrokerConnections {
     const fingerprint = JSON.stringify([access.management, access.passwordVersion])
     const known = this.#connections.get(key)
     if (known?.fingerprint === fingerprint) return known.port
-    const port = withSharedFacts(createSolaceBroker(access.management, await access.password()))
+    const port = shared(createSolaceBroker(access.management, await access.password()))
     const raced = this.#connections.get(key)
     if (raced?.fingerprint === fingerprint) {
       await port.close()
@@ -59,27 +59,40 @@ export class BrokerConnections {
 
 const FACTS_FRESH_MS = 1000
 
-/** Runs of many registrations read the broker's facts at their start: one read serves all that begin within a second. */
-function withSharedFacts(port: BrokerPort): BrokerPort {
-  let shared: { readonly facts: Promise<BrokerFacts>; readonly atMs: number } | null = null
+/**
+ * What runs side by side have in common is done once: the broker's facts, read at the start of each, serve all runs
+ * that begin within a second, and a shared client profile is created by the first that needs it.
+ */
+function shared(port: BrokerPort): BrokerPort {
+  let read: { readonly facts: Promise<BrokerFacts>; readonly atMs: number } | null = null
+  const creating = new Map<string, Promise<void>>()
+
   const facts = (): Promise<BrokerFacts> => {
     const nowMs = performance.now()
-    if (shared === null || nowMs - shared.atMs > FACTS_FRESH_MS) {
+    if (read === null || nowMs - read.atMs > FACTS_FRESH_MS) {
       const reading = port.facts()
-      shared = { facts: reading, atMs: nowMs }
+      read = { facts: reading, atMs: nowMs }
       reading.catch(() => {
-        if (shared?.facts === reading) shared = null
+        if (read?.facts === reading) read = null
       })
     }
-    return shared.facts
+    return read.facts
+  }
+  const create: BrokerPort['create'] = (object, password, signal) => {
+    if (object.kind !== 'clientProfile') return port.create(object, password, signal)
+    const underWay = creating.get(object.name)
+    if (underWay !== undefined) return underWay
+    const created = port.create(object, password, signal).finally(() => creating.delete(object.name))
+    creating.set(object.name, created)
+    return created
   }
   return {
     facts,
+    create,
     get: (ref, signal) => port.get(ref, signal),
     list: (kind, signal) => port.list(kind, signal),
     members: (ref, signal) => port.members(ref, signal),
     queuedMessages: (name, signal) => port.queuedMessages(name, signal),
-    create: (object, password, signal) => port.create(object, password, signal),
     update: (ref, attributes, password, signal) => port.update(ref, attributes, password, signal),
     addMember: (ref, kind, member, signal) => port.addMember(ref, kind, member, signal),
     removeMember: (ref, kind, member, signal) => port.removeMember(ref, kind, member, signal),

@@ -49,6 +49,22 @@ export async function reconcileRegistration(
   dependencies: ReconcileDependencies,
   request: ReconcileRequest,
 ): Promise<ReconcileOutcome> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await reconcileOnce(dependencies, request)
+    } catch (error) {
+      // Somebody created the object after we had seen it absent: observe again, and find it ours or in conflict.
+      if (codeOf(error) !== 'ALREADY_EXISTS' || attempt === OBSERVATIONS) throw error
+    }
+  }
+}
+
+const OBSERVATIONS = 3
+
+async function reconcileOnce(
+  dependencies: ReconcileDependencies,
+  request: ReconcileRequest,
+): Promise<ReconcileOutcome> {
   const { store, holder, leaseMs } = dependencies
   const lease = await store.acquire(request.pair, holder, leaseMs)
   if (lease === null) return { status: 'busy' }
@@ -195,10 +211,13 @@ function outcomeOf(
   return { state, reason, error: null, dueAtMs: again }
 }
 
+/** Another worker, a newer generation or another client was faster: no failure, the pair lags and is looked at again. */
+const OVERTAKEN: ReadonlySet<string> = new Set(['SUPERSEDED', 'ALREADY_EXISTS'])
+
 function failure(error: unknown, nowMs: number): Pick<FinishedRun, 'state' | 'reason' | 'error' | 'dueAtMs'> {
   const message = errorLine(error)
   const fate = fateOf(error)
-  const superseded = codeOf(error) === 'SUPERSEDED'
+  const superseded = OVERTAKEN.has(codeOf(error))
   return {
     state: superseded ? 'lagging' : 'error',
     reason: message,
