@@ -8,6 +8,8 @@ export interface JobContext {
   readonly enqueue: Enqueuer
   /** Makes the workers of this process follow the list of brokers. */
   readonly followBrokers: () => Promise<void>
+  /** Sweeps of one tick are spread over this time. */
+  readonly sweepSpreadMs: number
   readonly signal: AbortSignal
   readonly progress: RunningJob['progress']
 }

@@ -4,7 +4,6 @@ import { createEnqueuer, type Enqueuer } from '../src/queue/enqueue.ts'
 import type { QueueBackend } from '../src/queue/job-queue.ts'
 import { openQueueBackend } from '../src/queue/queue-backend.ts'
 import { createScheduler } from '../src/queue/schedules.ts'
-import { listManagedBrokers } from '../src/store/broker-settings.ts'
 import { readLastTick, recordTick } from '../src/store/schedule-ticks.ts'
 import { createJobServices } from './services.ts'
 import { startWorkers } from './start-workers.ts'
@@ -63,7 +62,6 @@ export async function startScheduler(context: Context): Promise<Stop> {
       lastTick: (schedule) => readLastTick(db, schedule),
       recordTick: (schedule, tickMs) => recordTick(db, schedule, tickMs),
     },
-    usableBrokers: () => listManagedBrokers(db),
     expressions: { 'poll-registrations': config.pollCron, 'sweep-brokers': config.sweepCron },
     now,
     onError: (schedule, error) =>

@@ -9,6 +9,7 @@ import { reconcilePair } from './reconcile-pair.ts'
 import { reconcileRegistration } from './reconcile-registration.ts'
 import { retireExpired } from './retire-expired.ts'
 import { sweepBroker } from './sweep-broker.ts'
+import { sweepBrokers } from './sweep-brokers.ts'
 
 const HANDLERS: { readonly [Name in JobName]: JobHandler<Name> } = {
   'poll-catalogue': pollCatalogue,
@@ -16,6 +17,7 @@ const HANDLERS: { readonly [Name in JobName]: JobHandler<Name> } = {
   'reconcile-registration': reconcileRegistration,
   'reconcile-pair': reconcilePair,
   'sweep-broker': sweepBroker,
+  'sweep-brokers': sweepBrokers,
   'retire-expired': retireExpired,
   'prune-records': pruneRecords,
 }

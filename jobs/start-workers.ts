@@ -1,6 +1,8 @@
 import type { Enqueuer } from '../src/queue/enqueue.ts'
+import type { JobName } from '../src/queue/job-payloads.ts'
 import type { JobProcessor, JobWorker, QueueBackend } from '../src/queue/job-queue.ts'
 import { brokerQueue, CATALOGUE_QUEUE, REGISTRATIONS_QUEUE } from '../src/queue/queue-names.ts'
+import { DONE } from './job-handler.ts'
 import type { JobServices } from './job-services.ts'
 import { runJob } from './run-job.ts'
 
@@ -10,6 +12,8 @@ export interface StartWorkersOptions {
   readonly enqueue: Enqueuer
   /** Jobs of one broker at a time in this process, at least 2: one slot may hold the broker's sweep. */
   readonly brokerConcurrency?: number
+  /** Sweeps of one tick are spread over this time, each broker at its own place. */
+  readonly sweepSpreadMs?: number
   /** Each process looks for brokers that came or went this often, whoever ran the poll. */
   readonly followEveryMs?: number
   readonly onError: (what: string, error: unknown) => void
@@ -30,6 +34,14 @@ const DEFAULT_BROKER_CONCURRENCY = 4
 const REGISTRATIONS_CONCURRENCY = 4
 /** A slow prune does not hold up the poll. */
 const CATALOGUE_CONCURRENCY = 3
+const DEFAULT_SWEEP_SPREAD_MS = 10 * 60_000
+/** While one of these runs here, the next tick of it adds nothing: one that is slow must not take every slot. */
+const SINGLE_JOBS: ReadonlySet<string> = new Set<JobName>([
+  'poll-catalogue',
+  'poll-registrations',
+  'retire-expired',
+  'prune-records',
+])
 /** A broker that left the list gives its jobs this long. */
 const REMOVED_PATIENCE_MS = 10_000
 
@@ -42,7 +54,15 @@ export async function startWorkers(options: StartWorkersOptions): Promise<Worker
   let closed = false
   let following: Promise<void> | undefined
 
-  const processor: JobProcessor = (job) => runJob(job, { services, enqueue, followBrokers })
+  const sweepSpreadMs = options.sweepSpreadMs ?? DEFAULT_SWEEP_SPREAD_MS
+  const ticking = new Set<string>()
+  const processor: JobProcessor = async (job) => {
+    const context = { services, enqueue, followBrokers, sweepSpreadMs }
+    if (!SINGLE_JOBS.has(job.name)) return runJob(job, context)
+    if (ticking.has(job.name)) return DONE
+    ticking.add(job.name)
+    return runJob(job, context).finally(() => ticking.delete(job.name))
+  }
   const follow = async (): Promise<void> => {
     const usable = new Map((await services.usableBrokers()).map((broker) => [brokerQueue(broker), broker] as const))
     if (closed) return

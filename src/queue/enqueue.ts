@@ -8,7 +8,7 @@ export interface Enqueuer {
   /** Looks up the registration's brokers when the job runs, then one job for each. */
   registration(accountId: AccountId, registrationId: RegistrationId): Promise<boolean>
   pairs(pairs: readonly Pair[], trigger: RunTrigger): Promise<boolean>
-  sweep(broker: BrokerKey, trigger: RunTrigger): Promise<boolean>
+  sweep(broker: BrokerKey, trigger: RunTrigger, delayMs?: number): Promise<boolean>
 }
 
 export interface EnqueuerOptions {
@@ -49,10 +49,10 @@ export function createEnqueuer({ backend, now, onMissed, patienceMs = 2_000 }: E
           ),
         ),
       ),
-    sweep: (broker, trigger) =>
+    sweep: (broker, trigger, delayMs = 0) =>
       add(
         `sweep of broker ${broker.brokerId}`,
-        backend.queue(brokerQueue(broker)).add([sweepJob(broker, trigger, now())]),
+        backend.queue(brokerQueue(broker)).add([sweepJob(broker, trigger, now(), delayMs)]),
       ),
   }
 }
@@ -79,27 +79,15 @@ function pairJob({ accountId, brokerId, registrationId }: Pair, trigger: RunTrig
   }
 }
 
-export interface SweepTiming {
-  /** One job per tick over replicas. */
-  readonly id: string
-  readonly delayMs: number
-  readonly keepSeconds: number
-}
-
 /** A broker has one sweep at a time, so a sweep never takes the other slots of its queue from pairs. */
-export function sweepJob(
-  { accountId, brokerId }: BrokerKey,
-  trigger: RunTrigger,
-  nowMs: number,
-  timing?: SweepTiming,
-): NewJob {
+function sweepJob({ accountId, brokerId }: BrokerKey, trigger: RunTrigger, nowMs: number, delayMs: number): NewJob {
   return {
     name: 'sweep-broker',
     payload: { accountId, brokerId, trigger },
     deduplication: { id: 'sweep', trailingRun: isUrgent(trigger) },
-    priority: priorityOf(trigger === 'operator' ? trigger : 'sweep', nowMs + (timing?.delayMs ?? 0)),
+    priority: priorityOf(trigger, nowMs + delayMs),
     urgent: isUrgent(trigger),
-    ...timing,
+    delayMs,
   }
 }
 

@@ -24,6 +24,7 @@ export const JOB_PAYLOADS = {
   'reconcile-registration': z.strictObject({ ...registration, ...asked }),
   'reconcile-pair': z.strictObject({ ...broker, ...registration, ...asked, trigger }),
   'sweep-broker': z.strictObject({ ...broker, ...asked, trigger }),
+  'sweep-brokers': z.strictObject({}),
   'retire-expired': z.strictObject({}),
   'prune-records': z.strictObject({}),
 } as const

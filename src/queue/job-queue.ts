@@ -14,26 +14,39 @@ export interface QueueBackend {
 
 export type QueueEngine = 'postgresql' | 'redis'
 
-export type NewJob = { [Name in JobName]: NewJobOf<Name> }[JobName]
+export type NewJob = { [Name in JobName]: NewJobOf<Name> }[JobName] & (Once | Deduplicated)
 
-interface NewJobOf<Name extends JobName> {
-  readonly name: Name
-  readonly payload: JobPayload<Name>
+/**
+ * A job has an id of its own or a deduplication id, never both: on PostgreSQL a second add of a finished job's id would
+ * take the deduplication id for a job that does not run, and every later one would be dropped.
+ */
+interface Once {
   /** While a job of this id is kept, another add of it does nothing. No colon, not a plain number. */
-  readonly id?: string
+  readonly id: string
+  /** How long it is kept after it finished. */
+  readonly keepSeconds: number
+  readonly deduplication?: never
+}
+
+interface Deduplicated {
   readonly deduplication?: {
     /** At most one job of this id waits. */
     readonly id: string
     /** True: an add while one is active runs once more after it. False: it is dropped. */
     readonly trailingRun: boolean
   }
+  readonly id?: never
+  readonly keepSeconds?: never
+}
+
+interface NewJobOf<Name extends JobName> {
+  readonly name: Name
+  readonly payload: JobPayload<Name>
   /** Lower runs first, 0 before all. See `priorityOf`. */
   readonly priority?: number
   readonly delayMs?: number
   /** Somebody waits: a job of the same deduplication id that waits in delay, in backoff or behind others runs now. */
   readonly urgent?: boolean
-  /** Set for jobs whose id must be remembered after they finished. */
-  readonly keepSeconds?: number
 }
 
 export interface JobCounts {

@@ -1,10 +1,8 @@
 import { createTask, type ScheduledTask } from 'node-cron'
-import { sweepJob } from './enqueue.ts'
 import { KEEP_TICKS_SECONDS } from './job-options.ts'
-import type { JobName } from './job-payloads.ts'
 import type { QueueBackend } from './job-queue.ts'
-import { type BrokerKey, brokerQueue, CATALOGUE_QUEUE, REGISTRATIONS_QUEUE } from './queue-names.ts'
-import { checkCron, lastTickMs, spreadMs, tickJobId } from './schedule-ticks.ts'
+import { CATALOGUE_QUEUE, REGISTRATIONS_QUEUE } from './queue-names.ts'
+import { checkCron, lastTickMs, tickJobId } from './schedule-ticks.ts'
 
 export type ScheduleName =
   | 'poll-catalogue'
@@ -31,10 +29,7 @@ export interface TickStore {
 export interface SchedulerOptions {
   readonly backend: QueueBackend
   readonly ticks: TickStore
-  readonly usableBrokers: () => Promise<readonly BrokerKey[]>
   readonly expressions?: Partial<Record<ScheduleName, string>>
-  /** Sweeps of one tick are spread over this time, each broker at its own place. */
-  readonly sweepSpreadMs?: number
   readonly now: () => number
   readonly onError: (schedule: ScheduleName, error: unknown) => void
 }
@@ -46,8 +41,6 @@ export interface Scheduler {
   fire(schedule: ScheduleName, tickMs: number): Promise<void>
   stop(): Promise<void>
 }
-
-const SWEEP_SPREAD_MS = 10 * 60_000
 
 /**
  * node-cron fires in every replica; the tick in the job's id makes that one job. What ticked while no replica was up runs
@@ -62,8 +55,10 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const running = new Set<Promise<void>>()
 
   const fire = async (schedule: ScheduleName, tickMs: number): Promise<void> => {
-    if (schedule === 'sweep-brokers') await addSweeps(options, tickMs)
-    else await addTick(options.backend, schedule, tickMs)
+    const id = tickJobId(schedule, tickMs)
+    await options.backend
+      .queue(QUEUE_OF[schedule])
+      .add([{ name: schedule, payload: {}, id, keepSeconds: KEEP_TICKS_SECONDS }])
     await ticks.recordTick(schedule, tickMs)
   }
   const fireSafely = (schedule: ScheduleName, tickMs: number): void => {
@@ -109,32 +104,10 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
 const QUEUE_OF = {
   'poll-catalogue': CATALOGUE_QUEUE,
   'poll-registrations': REGISTRATIONS_QUEUE,
+  'sweep-brokers': CATALOGUE_QUEUE,
   'retire-expired': CATALOGUE_QUEUE,
   'prune-records': CATALOGUE_QUEUE,
-} as const satisfies Partial<Record<JobName, string>>
-
-async function addTick(backend: QueueBackend, schedule: keyof typeof QUEUE_OF, tickMs: number): Promise<void> {
-  await backend.queue(QUEUE_OF[schedule]).add([
-    {
-      name: schedule,
-      payload: {},
-      id: tickJobId(schedule, tickMs),
-      // While one is at it, the next tick has nothing to add.
-      deduplication: { id: schedule, trailingRun: false },
-      keepSeconds: KEEP_TICKS_SECONDS,
-    },
-  ])
-}
-
-async function addSweeps(options: SchedulerOptions, tickMs: number): Promise<void> {
-  const spreadOverMs = options.sweepSpreadMs ?? SWEEP_SPREAD_MS
-  for (const broker of await options.usableBrokers()) {
-    const queue = brokerQueue(broker)
-    const delayMs = Math.max(0, tickMs + spreadMs(queue, spreadOverMs) - options.now())
-    const timing = { id: tickJobId('sweep', tickMs), delayMs, keepSeconds: KEEP_TICKS_SECONDS }
-    await options.backend.queue(queue).add([sweepJob(broker, 'sweep', options.now(), timing)])
-  }
-}
+} as const satisfies Record<ScheduleName, string>
 
 function taskLogger(schedule: ScheduleName, onError: SchedulerOptions['onError']) {
   const quiet = (): void => undefined

@@ -156,6 +156,9 @@ describe.each(engineCases())('the queue on $engine', ({ skip, start }) => {
       const rows = await engine.dump()
       expect(rows).toContain('no such \ufffdthing')
       expect(rows).not.toMatch(/queue\.test|KeymeshError/)
+      // What failed does not stand in the way of the next.
+      await enqueue.pairs(pairs('p1'), 'poll')
+      await eventually(() => expect(recorder.ran).toHaveLength(2))
       await recorder.close()
     })
 
