@@ -1,0 +1,71 @@
+// Reads the JSON report of a test run, says what was skipped and why, and ends with the counts alone on the last line.
+// Exit status: 0 all passed and every skip has a reason that holds on this machine, 1 otherwise.
+// Usage: node scripts/report-skips.mjs REPORT.json
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { relative, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const repository = fileURLToPath(new URL('../', import.meta.url))
+
+const runs = (program) => spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0
+const sourceOf = (file) => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')
+
+/** Why a test may be skipped: when the reason holds on this machine, and for which tests. */
+const REASONS = [
+  {
+    reason: '../shared is not here',
+    holds: () => !existsSync(new URL('../../shared', import.meta.url)),
+    explains: ({ file }) => /\bshared\/spec\b/.test(sourceOf(file)),
+  },
+  {
+    reason: 'REDIS_URL is not set and there is no redis-server',
+    holds: () => process.env.REDIS_URL === undefined && !runs('redis-server') && !runs('valkey-server'),
+    explains: ({ name }) => /redis/i.test(name),
+  },
+]
+
+function summarise(report) {
+  const counts = { passed: 0, failed: 0, skipped: 0 }
+  const expected = new Map()
+  const unexpected = []
+  const holding = REASONS.filter(({ holds }) => holds())
+  for (const suite of report.testResults) {
+    const file = relative(repository, suite.name).split(sep).join('/')
+    const broken = suite.assertionResults.every(({ status }) => status !== 'failed') && suite.status === 'failed'
+    // A file that could not be loaded has no tests that failed, and is no success.
+    if (broken) counts.failed += 1
+    for (const { status, fullName: name } of suite.assertionResults) {
+      if (status === 'passed') counts.passed += 1
+      else if (status === 'failed') counts.failed += 1
+      else {
+        counts.skipped += 1
+        const found = holding.find(({ explains }) => explains({ file, name }))
+        if (found === undefined) unexpected.push(`${file}: ${name}`)
+        else expected.set(found.reason, (expected.get(found.reason) ?? 0) + 1)
+      }
+    }
+  }
+  return { counts, expected, unexpected }
+}
+
+function readReport(path) {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch {
+    process.stdout.write('The tests left no report: they did not run to their end.\n')
+    return { success: false, testResults: [] }
+  }
+}
+
+function main(path) {
+  const report = readReport(path)
+  const { counts, expected, unexpected } = summarise(report)
+  for (const [reason, count] of expected) process.stdout.write(`skipped ${count}: ${reason}\n`)
+  for (const test of unexpected) process.stdout.write(`skipped without a reason that is known: ${test}\n`)
+  if (!report.success && counts.failed === 0) process.stdout.write('The test run failed outside of its tests.\n')
+  process.stdout.write(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`)
+  process.exitCode = report.success && counts.failed === 0 && unexpected.length === 0 ? 0 : 1
+}
+
+main(process.argv[2])
