@@ -69,36 +69,44 @@ async function reconcileOnce(
   const lease = await store.acquire(request.pair, holder, leaseMs)
   if (lease === null) return { status: 'busy' }
   const run = { runId: dependencies.newRunId(), trigger: request.trigger, startedAtMs: dependencies.now() }
-  try {
-    const facts = await store.facts(request.pair)
-    if (facts === null) {
-      await store.finish(lease, emptyRun(run, dependencies.now()))
-      return { status: 'gone' }
-    }
-    return await reconcileWithLease(dependencies, request, { lease, facts, run })
-  } catch (error) {
+  const prepared = await prepare(dependencies, request, lease).catch(async (error: unknown) => {
     await store.finish(lease, failedRun(run, error, dependencies.now()))
     throw error
+  })
+  if (prepared === null) {
+    await store.finish(lease, emptyRun(run, dependencies.now()))
+    return { status: 'gone' }
   }
+  return applyAndRecord(dependencies, request, { lease, run, ...prepared })
+}
+
+interface Prepared {
+  readonly facts: RegistrationFacts
+  readonly planned: PlannedRegistration
+}
+
+/** Everything before the first write on the broker: facts, observation, plan, and the intent in the ledger. */
+async function prepare(
+  dependencies: ReconcileDependencies,
+  { pair, signal }: ReconcileRequest,
+  lease: Lease,
+): Promise<Prepared | null> {
+  const { store } = dependencies
+  const facts = await store.facts(pair)
+  if (facts === null) return null
+  const planned = await planNow(dependencies, facts, signal)
+  await store.intend(lease, intents(planned, facts))
+  return { facts, planned }
 }
 
 type RunStart = Pick<FinishedRun, 'runId' | 'trigger' | 'startedAtMs'>
 
-interface Held {
-  readonly lease: Lease
-  readonly facts: RegistrationFacts
-  readonly run: RunStart
-}
-
-async function reconcileWithLease(
+async function applyAndRecord(
   dependencies: ReconcileDependencies,
   { pair, signal }: ReconcileRequest,
-  { lease, facts, run }: Held,
+  { lease, facts, planned, run }: Prepared & { readonly lease: Lease; readonly run: RunStart },
 ): Promise<ReconcileOutcome> {
   const { broker, store, now, leaseMs } = dependencies
-  const planned = await planNow(dependencies, facts, signal)
-  await store.intend(lease, intents(planned, facts))
-
   const { generation } = facts.registration
   const { executed, error } = await apply(planned.plan.steps, {
     broker,

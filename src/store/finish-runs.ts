@@ -51,7 +51,7 @@ async function releasePairs(trx: Transaction<Schema>, requests: readonly FinishR
     ), locked as (
       select p.account_id, p.broker_id, p.registration_id, w.* from pairs p
       join w on p.account_id = w."accountId" and p.broker_id = w."brokerId" and p.registration_id = w."registrationId"
-      where p.lease_token = w.token
+      where p.lease_token = w.token and p.lease_holder is not null
       order by p.account_id, p.registration_id, p.broker_id
       for update of p
     )
