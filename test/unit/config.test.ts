@@ -1,0 +1,214 @@
+import { inspect } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { type Environment, readEnv, settings, toConfig } from '../../src/config.ts'
+import { InvalidInputError } from '../../src/domain/errors.ts'
+
+const configOf = (env: Environment) => toConfig({ env, pid: 42, hostname: 'node-1' })
+
+function problemsOf(env: Environment): readonly string[] {
+  try {
+    configOf(env)
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) throw error
+    return error.problems.map(({ path, message }) => `${path} ${message}`)
+  }
+  throw new Error('the environment was accepted')
+}
+
+describe('a configuration', () => {
+  it('has a default for everything', () => {
+    const { secretFromEnvironment, ...values } = configOf({})
+    expect(values).toEqual({
+      dataDirectory: './data',
+      databaseUrl: null,
+      redisUrl: null,
+      keys: null,
+      account: 'default',
+      roles: ['api', 'worker', 'scheduler'],
+      logLevel: 'info',
+      databaseConnections: 20,
+      graceMs: 86_400_000,
+      maxTopics: 1000,
+      maxDeletes: 200,
+      leaseMs: 30_000,
+      concurrency: 8,
+      pollCron: '*/15 * * * * *',
+      sweepCron: '0 * * * *',
+      retentionMs: 7_776_000_000,
+      instance: 'node-1-42',
+    })
+    expect(secretFromEnvironment('ANYTHING')).toBeNull()
+  })
+
+  it('takes an empty value for an absent one', () => {
+    const empty = Object.fromEntries(settings.map(({ name }) => [name, '']))
+    const [one, other] = [configOf(empty), configOf({})].map((config) => ({ ...config, secretFromEnvironment: null }))
+    expect(one).toEqual(other)
+  })
+
+  it('reads every setting', () => {
+    const config = configOf({
+      KEYMESH_DATA_DIR: '/var/lib/keymesh',
+      DATABASE_URL: 'postgres://keymesh@db:5432/keymesh',
+      REDIS_URL: 'rediss://cache:6380',
+      KEYMESH_KEYS: 'the-ring',
+      KEYMESH_ACCOUNT: 'north',
+      KEYMESH_ROLES: 'scheduler, worker',
+      KEYMESH_LOG_LEVEL: 'debug',
+      KEYMESH_DATABASE_CONNECTIONS: '5',
+      KEYMESH_GRACE_PERIOD: '7d',
+      KEYMESH_MAX_TOPICS: '10',
+      KEYMESH_MAX_DELETES: '20',
+      KEYMESH_LEASE: '90s',
+      KEYMESH_CONCURRENCY: '2',
+      KEYMESH_POLL_CRON: '* * * * *',
+      KEYMESH_SWEEP_CRON: '30 2 * * *',
+      KEYMESH_RETENTION: '15m',
+    })
+    expect(config).toMatchObject({
+      dataDirectory: '/var/lib/keymesh',
+      databaseUrl: 'postgres://keymesh@db:5432/keymesh',
+      redisUrl: 'rediss://cache:6380',
+      account: 'north',
+      roles: ['worker', 'scheduler'],
+      logLevel: 'debug',
+      databaseConnections: 5,
+      graceMs: 604_800_000,
+      maxTopics: 10,
+      maxDeletes: 20,
+      leaseMs: 90_000,
+      concurrency: 2,
+      pollCron: '* * * * *',
+      sweepCron: '30 2 * * *',
+      retentionMs: 900_000,
+    })
+    expect(config.keys?.reveal()).toBe('the-ring')
+  })
+
+  it.each<readonly [sentence: string, env: Environment, problem: string]>([
+    [
+      'a number that is none',
+      { KEYMESH_CONCURRENCY: 'many' },
+      'KEYMESH_CONCURRENCY must be a whole number from 1 to 256',
+    ],
+    ['a fraction', { KEYMESH_CONCURRENCY: '1.5' }, 'KEYMESH_CONCURRENCY must be a whole number from 1 to 256'],
+    [
+      'a number below its bound',
+      { KEYMESH_MAX_TOPICS: '0' },
+      'KEYMESH_MAX_TOPICS must be a whole number from 1 to 100000',
+    ],
+    [
+      'a number above its bound',
+      { KEYMESH_DATABASE_CONNECTIONS: '501' },
+      'KEYMESH_DATABASE_CONNECTIONS must be a whole number from 2 to 500',
+    ],
+    [
+      'a duration without a unit',
+      { KEYMESH_LEASE: '30' },
+      'KEYMESH_LEASE must be a number and a unit, such as 90s, 15m, 24h or 7d',
+    ],
+    [
+      'a duration with an unknown unit',
+      { KEYMESH_RETENTION: '2w' },
+      'KEYMESH_RETENTION must be a number and a unit, such as 90s, 15m, 24h or 7d',
+    ],
+    [
+      'an address of another kind',
+      { REDIS_URL: 'http://cache' },
+      'REDIS_URL must be a URL that begins with redis:// or rediss://',
+    ],
+    [
+      'an address that is none',
+      { DATABASE_URL: 'db', KEYMESH_KEYS: 'the-ring' },
+      'DATABASE_URL must be a URL that begins with postgres:// or postgresql://',
+    ],
+    [
+      'a cron expression of four fields',
+      { KEYMESH_SWEEP_CRON: '0 * * *' },
+      'KEYMESH_SWEEP_CRON must be a cron expression of five or six fields',
+    ],
+    [
+      'an unknown role',
+      { KEYMESH_ROLES: 'worker,cook' },
+      'KEYMESH_ROLES knows the roles api, worker, scheduler, not cook',
+    ],
+    [
+      'a database without keys',
+      { DATABASE_URL: 'postgres://db/keymesh' },
+      'KEYMESH_KEYS must be given with DATABASE_URL, the same for all replicas (`keymesh keys generate` makes one)',
+    ],
+    [
+      'a name that is no setting',
+      { KEYMESH_CONCURENCY: '8' },
+      'KEYMESH_CONCURENCY is not a setting of Keymesh; is it misspelt?',
+    ],
+  ])('refuses %s', (_sentence, env, problem) => {
+    expect(problemsOf(env)).toEqual([problem])
+  })
+
+  it('refuses a log level that it does not know', () => {
+    expect(problemsOf({ KEYMESH_LOG_LEVEL: 'loud' })).toEqual([expect.stringMatching(/^KEYMESH_LOG_LEVEL .*"silent"/)])
+  })
+
+  it('names every problem at once', () => {
+    const problems = problemsOf({
+      KEYMESH_CONCURRENCY: '0',
+      KEYMESH_LEASE: 'soon',
+      KEYMESH_ROLES: 'cook',
+      KEYMESH_SPEED: 'high',
+      DATABASE_URL: 'postgres://db/keymesh',
+    })
+    const names = problems.map((problem) => problem.split(' ')[0])
+    expect(names.toSorted()).toEqual([
+      'KEYMESH_CONCURRENCY',
+      'KEYMESH_KEYS',
+      'KEYMESH_LEASE',
+      'KEYMESH_ROLES',
+      'KEYMESH_SPEED',
+    ])
+  })
+
+  it('leaves names alone that are not its own, or are for the demo and the tests', () => {
+    const env = {
+      HOME: '/home/me',
+      KEYMESHED: 'yes',
+      KEYMESH_DEMO_BROKER_1_PASSWORD: 'x',
+      KEYMESH_TEST_DATABASE_URL: 'x',
+    }
+    expect(() => configOf(env)).not.toThrow()
+  })
+
+  it('shows no key ring and no secret that a portal file names', () => {
+    const config = configOf({ KEYMESH_KEYS: 'the-ring-itself', BROKER_PASSWORD: 'hunter-2-hunter' })
+    const secret = config.secretFromEnvironment('BROKER_PASSWORD')
+    expect(secret?.reveal()).toBe('hunter-2-hunter')
+    for (const text of [
+      JSON.stringify([config, secret]),
+      inspect([config, secret], { depth: 9 }),
+      `${config.keys}${secret}`,
+    ]) {
+      expect(text).not.toMatch(/the-ring-itself|hunter-2/)
+    }
+  })
+
+  it('shows no value of a setting that it refuses', () => {
+    const secret = 'postgres-password-in-a-wrong-place'
+    const problems = problemsOf({
+      DATABASE_URL: secret,
+      REDIS_URL: secret,
+      KEYMESH_ACCOUNT: 'one',
+      KEYMESH_LEASE: secret,
+    })
+    expect(problems.join('\n')).not.toContain(secret)
+  })
+})
+
+describe('the environment', () => {
+  it('is copied, with the process that it belongs to', () => {
+    const { env, pid, hostname } = readEnv()
+    expect(pid).toBe(process.pid)
+    expect(hostname).not.toBe('')
+    expect(env).toEqual({ ...process.env })
+    expect(env).not.toBe(process.env)
+  })
+})
