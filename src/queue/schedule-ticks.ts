@@ -11,12 +11,16 @@ const LOOK_BACK_MS = 40 * 24 * 60 * MINUTE_MS
  * `afterMs`; null when there is none, or none within 40 days.
  */
 export function lastTickMs(expression: string, nowMs: number, afterMs: number | null): number | null {
-  const seconds = [...parse(expression).second].sort((a, b) => b - a)
+  const { second, minute, hour } = parse(expression)
+  const seconds = [...second].sort((a, b) => b - a)
   const task = createTask(expression, () => undefined, { timezone: 'UTC' })
   const oldestMs = Math.max(afterMs === null ? 0 : afterMs + 1, nowMs - LOOK_BACK_MS)
   try {
-    for (let minute = Math.floor(nowMs / MINUTE_MS); minute * MINUTE_MS + 59_999 >= oldestMs; minute -= 1) {
-      const tickMs = lastTickOfMinute(task, seconds, minute * MINUTE_MS, nowMs)
+    for (let minuteMs = nowMs - (nowMs % MINUTE_MS); minuteMs + MINUTE_MS > oldestMs; minuteMs -= MINUTE_MS) {
+      const date = new Date(minuteMs)
+      // Cheap, and leaves few for the library, which knows days and months.
+      if (!minute.includes(date.getUTCMinutes()) || !hour.includes(date.getUTCHours())) continue
+      const tickMs = lastTickOfMinute(task, seconds, minuteMs, nowMs)
       if (tickMs !== null) return tickMs >= oldestMs ? tickMs : null
     }
     return null
