@@ -58,6 +58,8 @@ export class BrokerConnections {
 }
 
 const FACTS_FRESH_MS = 1000
+/** Longer than a run takes from seeing the profile absent to creating it. */
+const CREATED_FRESH_MS = 5000
 
 /**
  * What runs side by side have in common is done once: the broker's facts, read at the start of each, serve all runs
@@ -65,7 +67,7 @@ const FACTS_FRESH_MS = 1000
  */
 function shared(port: BrokerPort): BrokerPort {
   let read: { readonly facts: Promise<BrokerFacts>; readonly atMs: number } | null = null
-  const creating = new Map<string, Promise<void>>()
+  const creations = new Map<string, { readonly created: Promise<void>; readonly atMs: number }>()
 
   const facts = (): Promise<BrokerFacts> => {
     const nowMs = performance.now()
@@ -80,10 +82,12 @@ function shared(port: BrokerPort): BrokerPort {
   }
   const create: BrokerPort['create'] = (object, password, signal) => {
     if (object.kind !== 'clientProfile') return port.create(object, password, signal)
-    const underWay = creating.get(object.name)
-    if (underWay !== undefined) return underWay
-    const created = port.create(object, password, signal).finally(() => creating.delete(object.name))
-    creating.set(object.name, created)
+    const nowMs = performance.now()
+    const known = creations.get(object.name)
+    if (known !== undefined && nowMs - known.atMs <= CREATED_FRESH_MS) return known.created
+    const created = port.create(object, password, signal)
+    creations.set(object.name, { created, atMs: nowMs })
+    created.catch(() => creations.delete(object.name))
     return created
   }
   return {
