@@ -27,30 +27,31 @@ async function raiseBatch(db: Database, accountId: string, ids: readonly string[
     db,
   )
   await sql`
-    with raised as (
-      update registrations set generation = generation + 1, updated_at = now()
-      where account_id = ${accountId} and id = any(${ids})
-      returning id, generation, deleted_at
-    ), tied as (
-      select distinct raised.id as registration_id, b.broker_id
-      from raised
-      join access_requests a on a.account_id = ${accountId} and a.registration_id = raised.id
-      join product_versions v
-        on v.account_id = a.account_id and v.product_id = a.product_id and v.version = a.product_version
-      join product_version_brokers b
-        on b.account_id = v.account_id and b.product_id = v.product_id and b.version = v.version
-      where raised.deleted_at is null and ${counted} and v.state in ('RELEASED', 'DEPRECATED')
-    ), target as (
-      select registration_id, broker_id, true as wanted from tied
-      union all
-      select p.registration_id, p.broker_id, false
-      from pairs p join raised on raised.id = p.registration_id
-      where p.account_id = ${accountId} and not exists (
-        select from tied where tied.registration_id = p.registration_id and tied.broker_id = p.broker_id)
-    )
+    update registrations set generation = generation + 1, updated_at = now()
+    where account_id = ${accountId} and id = any(${ids})`.execute(db)
+  // Grouping instead of an anti-join: the planner knows nothing of rows that this transaction wrote.
+  await sql`
     insert into pairs (account_id, registration_id, broker_id, wanted, generation, changed_at)
-    select ${accountId}, target.registration_id, target.broker_id, target.wanted, raised.generation, now()
-    from target join raised on raised.id = target.registration_id
+    select r.account_id, r.id, target.broker_id, target.wanted, r.generation, now()
+    from (
+      select registration_id, broker_id, bool_or(wanted) as wanted
+      from (
+        select a.registration_id, b.broker_id, true as wanted
+        from access_requests a
+        join registrations r on r.account_id = a.account_id and r.id = a.registration_id and r.deleted_at is null
+        join product_versions v
+          on v.account_id = a.account_id and v.product_id = a.product_id and v.version = a.product_version
+        join product_version_brokers b
+          on b.account_id = v.account_id and b.product_id = v.product_id and b.version = v.version
+        where a.account_id = ${accountId} and a.registration_id = any(${ids})
+          and ${counted} and v.state in ('RELEASED', 'DEPRECATED')
+        union all
+        select registration_id, broker_id, false from pairs
+        where account_id = ${accountId} and registration_id = any(${ids})
+      ) ties
+      group by registration_id, broker_id
+    ) target
+    join registrations r on r.account_id = ${accountId} and r.id = target.registration_id
     order by target.registration_id, target.broker_id
     on conflict (account_id, registration_id, broker_id) do update
     set wanted = excluded.wanted, generation = excluded.generation, due_at = null, attempts = 0,

@@ -1,4 +1,5 @@
 import type { Problem } from '../domain/errors.ts'
+import { explainBroker } from '../domain/visibility.ts'
 import type { PortalBroker, PortalFile } from '../portal-file/portal-file.ts'
 import { ownedId, versionedId } from './import-changes.ts'
 import { hasUnstorableText, managementAddress } from './import-content.ts'
@@ -102,22 +103,16 @@ export const ownedObjectsMessage = (id: string, count: number | null): string =>
   `broker \`${id}\` cannot be removed while ${count ?? 'there are'} objects of registrations are on it: keep it in the ` +
   'file, remove it from the product versions, import, and prune it when the objects are withdrawn'
 
-/** What a request needs before it can be made. */
-export function brokerIsUsable(broker: Pick<PortalBroker | StoredBroker, 'eventMeshId' | 'management' | 'messaging'>) {
-  const { eventMeshId, management, messaging } = broker
-  return eventMeshId !== null && management !== null && messaging !== null && messaging.protocols.length > 0
-}
-
 function accessRequestProblems(input: ProblemInput): readonly Problem[] {
   const findVersion = versionFinder(input.current, input.file)
-  const usable = usableBrokers(input)
+  const unusable = unusableBrokers(input)
   const resolved = new Map(input.registrations.resolved.map((each) => [ownedId(each.registrationId, each.id), each]))
   return input.file.registrations.flatMap((registration, index) =>
     registration.accessRequests.flatMap((given, position) => {
       const request = resolved.get(ownedId(registration.id, given.id))
       if (request === undefined) return []
       const isNew = !input.current.registrations.get(registration.id)?.accessRequests.has(given.id)
-      const message = requestProblem(request, { findVersion, usable, isNew })
+      const message = requestProblem(request, { findVersion, unusable, isNew })
       return message === null ? [] : [{ path: `registrations[${index}].accessRequests[${position}]`, message }]
     }),
   )
@@ -125,7 +120,7 @@ function accessRequestProblems(input: ProblemInput): readonly Problem[] {
 
 interface RequestChecks {
   readonly findVersion: VersionFinder
-  readonly usable: ReadonlySet<string>
+  readonly unusable: ReadonlyMap<string, string>
   readonly isNew: boolean
 }
 
@@ -141,19 +136,30 @@ function requestProblem(request: AccessRequestWrite, checks: RequestChecks): str
   if (version.state !== 'RELEASED' && version.state !== 'DEPRECATED') {
     return `${name} is new, and ${product} is in state ${version.state}: only RELEASED and DEPRECATED ones take requests`
   }
-  if (version.brokers.some((id) => checks.usable.has(id))) return null
-  const reason =
-    version.brokers.length === 0
-      ? 'has no broker'
-      : `has an unusable broker (${version.brokers.map((id) => `\`${id}\``).join(', ')}): a usable one has an event mesh, ` +
-        'all management settings, a messaging host and at least one protocol'
-  return `${name} is new, and ${product} ${reason}`
+  const reasons = version.brokers.map((id) => checks.unusable.get(id))
+  if (reasons.some((reason) => reason === undefined)) return null
+  const why = reasons.length === 0 ? 'it is associated with no broker' : reasons.join(' ')
+  return `${name} is new, and ${product} has no usable broker: ${why}`
 }
 
-function usableBrokers({ current, file }: ProblemInput): ReadonlySet<string> {
+/** Why a broker is unusable; a usable one is not in the map. */
+function unusableBrokers({ current, file }: ProblemInput): ReadonlyMap<string, string> {
   const brokers = new Map<string, PortalBroker | StoredBroker>(current.brokers)
   for (const broker of file.brokers) brokers.set(broker.id, broker)
-  return new Set([...brokers.values()].filter(brokerIsUsable).map(({ id }) => id))
+  return new Map(
+    [...brokers.values()].flatMap(({ id, eventMeshId, management, messaging }) => {
+      const { rules } = explainBroker({
+        id,
+        // Meshes and environments are declared wherever they are named.
+        eventMeshName: eventMeshId,
+        environmentName: eventMeshId,
+        managementIsComplete: management !== null,
+        messaging,
+      })
+      const failed = rules.filter(({ holds }) => !holds).map(({ explanation }) => explanation)
+      return failed.length === 0 ? [] : [[id, `Broker \`${id}\`: ${failed.join(' ')}`] as const]
+    }),
+  )
 }
 
 /** A plan that a request outside the file still names would silently withdraw it. */
