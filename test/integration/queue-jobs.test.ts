@@ -251,6 +251,20 @@ describe.each(engineCases())('schedules and jobs on $engine', ({ skip, start }) 
       expect(engine.failures).toEqual([])
     })
 
+    it('many brokers work over few connections, which are counted', async () => {
+      const small = await engine.open({ baseConnections: 1 })
+      open.push(small)
+      const names = Array.from({ length: 12 }, (_, index) => `many-${index}`)
+      const services = recordingServices({ usableBrokers: async () => names.map((name) => usable(name)) })
+      await workersFor(services, small)
+      expect(small.maxConnections()).toBe(1 + 12 + 2)
+      await enqueue.pairs(
+        names.flatMap((name) => [pairOf(name, 'r1'), pairOf(name, 'r2')]),
+        'poll',
+      )
+      await eventually(() => expect(services.calls).toHaveLength(24))
+    })
+
     it('no row of the queue holds more than names, and other fields are refused', async () => {
       await enqueue.pairs([pairOf('rows', 'r1')], 'on-demand')
       const smuggled = { ...pairOf('rows', 'r2'), trigger: 'poll', consumerSecret: 'hunter2' } as const
