@@ -1,8 +1,8 @@
 /** Gives back what was opened, last first; the first failure is thrown after all were tried. */
 export class Disposer {
-  readonly #disposals: (() => Promise<unknown>)[] = []
+  readonly #disposals: (() => PromiseLike<unknown>)[] = []
 
-  defer(dispose: () => Promise<unknown>): void {
+  defer(dispose: () => PromiseLike<unknown>): void {
     this.#disposals.push(dispose)
   }
 

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { BrokerConnections } from './broker-connections.ts'
 import { codeOf, errorLine } from './domain/errors.ts'
 import type { RunId } from './domain/ids.ts'
@@ -98,6 +99,8 @@ export class Engine {
   /** Reads the broker's facts and records whether it answered. */
   async #reachable(key: BrokerKey, signal?: AbortSignal): Promise<BrokerPort> {
     const { db, connections, now } = this.#dependencies
+    // Every request that is under way listens to the run's signal.
+    if (signal !== undefined) setMaxListeners(0, signal)
     const broker = { accountId: key.accountId, brokerId: key.brokerId }
     try {
       const port = await connections.port(broker)

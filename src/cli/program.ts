@@ -5,6 +5,7 @@ import { codeOf, InvalidInputError, KeymeshError } from '../domain/errors.ts'
 import { adoptCommand } from './adopt.ts'
 import type { CommandDependencies } from './command.ts'
 import { confirmCommand } from './confirm.ts'
+import { demoCommand } from './demo.ts'
 import { driftCommand } from './drift.ts'
 import { createOutput, type Streams } from './output.ts'
 import { planCommand } from './plan.ts'
@@ -65,6 +66,7 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     adoptCommand(dependencies),
     driftCommand(dependencies),
     statusCommand(dependencies),
+    demoCommand(dependencies),
     sandboxCommand(),
   ]
   for (const command of commands) program.addCommand(command.copyInheritedSettings(program))
