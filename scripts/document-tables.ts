@@ -1,0 +1,51 @@
+import { settings } from '../src/config.ts'
+import { CLIENT_PROFILES } from '../src/reconcile/client-profiles.ts'
+
+/** Tables of the documents that the code holds: where each stands, and what it has to say. */
+export interface DocumentTable {
+  /** Path from the root of the repository. */
+  readonly document: string
+  /** Between `<!-- table: NAME -->` and `<!-- end of table -->`. */
+  readonly name: string
+  render(): string
+}
+
+export const DOCUMENT_TABLES: readonly DocumentTable[] = [
+  { document: 'docs/configuration.md', name: 'settings', render: settingsTable },
+  { document: 'docs/client-profiles.md', name: 'client profiles', render: clientProfilesTable },
+]
+
+function settingsTable(): string {
+  const rows = settings.map(({ name, description, default: fallback }) => [
+    `\`${name}\``,
+    description,
+    fallback === null ? 'none' : `\`${fallback}\``,
+  ])
+  return markdownTable(['Name', 'Meaning', 'Default'], rows)
+}
+
+function clientProfilesTable(): string {
+  const rows = CLIENT_PROFILES.map((profile) => [
+    `\`${profile.name}\``,
+    ...[profile.guaranteedSend, profile.guaranteedReceive, profile.endpointCreation, profile.transacted].map(yesOrNo),
+  ])
+  return markdownTable(['Name', 'Guaranteed send', 'Guaranteed receive', 'Endpoint creation', 'Transacted'], rows)
+}
+
+const yesOrNo = (value: boolean): string => (value ? 'yes' : 'no')
+
+function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
+}
+
+const END = '<!-- end of table -->'
+
+/** The document's text with the table in its place. Throws when the document has no place for it. */
+export function withTable(text: string, { name, render }: Pick<DocumentTable, 'name' | 'render'>): string {
+  const begin = `<!-- table: ${name} -->`
+  const from = text.indexOf(begin)
+  const to = text.indexOf(END, from)
+  if (from < 0 || to < 0) throw new Error(`the document has no place for the table of ${name}`)
+  return `${text.slice(0, from)}${begin}\n\n${render()}\n\n${text.slice(to)}`
+}

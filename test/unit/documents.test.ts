@@ -1,0 +1,139 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { DOCUMENT_TABLES, withTable } from '../../scripts/document-tables.ts'
+import { createOutput } from '../../src/cli/output.ts'
+import { createProgram } from '../../src/cli/program.ts'
+import { settings } from '../../src/config.ts'
+import { portalFileSchema } from '../../src/portal-file/portal-file-schema.ts'
+
+const repository = fileURLToPath(new URL('../../', import.meta.url))
+const read = (path: string): string => readFileSync(join(repository, path), 'utf8')
+
+const documents = [
+  'README.md',
+  'CHANGELOG.md',
+  ...readdirSync(join(repository, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.md'))
+    .map((path) => `docs/${path.replaceAll('\\', '/')}`),
+]
+
+describe.each(DOCUMENT_TABLES)('the table of $name in $document', (table) => {
+  it('is what the code says (`npm run docs` writes it)', () => {
+    const text = read(table.document)
+    expect(text).toBe(withTable(text, table))
+  })
+
+  it('would be noticed to be out of date', () => {
+    const text = read(table.document)
+    const [, , row = ''] = table.render().split('\n')
+    expect(text).toContain(row)
+    expect(withTable(text.replace(row, '| one | other |'), table)).toBe(text)
+  })
+})
+
+/** Keys of every map of a schema, by its path, such as `brokers[].management`. */
+function keysByPath(schema: unknown, path = '', found = new Map<string, readonly string[]>()) {
+  const definition = definitionOf(schema)
+  switch (definition.type) {
+    case 'object': {
+      const shape = recordOf(definition.shape)
+      if (path !== '') found.set(path, Object.keys(shape))
+      for (const [key, value] of Object.entries(shape)) keysByPath(value, path === '' ? key : `${path}.${key}`, found)
+      break
+    }
+    case 'array':
+      keysByPath(definition.element, `${path}[]`, found)
+      break
+    case 'optional':
+    case 'default':
+      keysByPath(definition.innerType, path, found)
+      break
+    case 'pipe':
+      keysByPath(definition.out, path, found)
+      break
+  }
+  return found
+}
+
+const definitionOf = (schema: unknown) => recordOf(recordOf(schema).def)
+
+function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) throw new TypeError('the schema has another form than expected')
+  return value as Readonly<Record<string, unknown>>
+}
+
+/** First cells of the table below each heading that is a path. */
+function documentedKeys(text: string): ReadonlyMap<string, readonly string[]> {
+  const sections = text.split(/^### /m).slice(1)
+  return new Map(
+    sections.map((section) => {
+      const path = /^`([^`]+)`/.exec(section)?.[1] ?? ''
+      return [path, [...section.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1] ?? '')]
+    }),
+  )
+}
+
+describe('the reference of the portal file', () => {
+  const text = read('docs/portal-file.md')
+
+  it('names every key that a portal file may have, each where it belongs, and no other', () => {
+    const expected = keysByPath(portalFileSchema)
+    expect(expected.size).toBeGreaterThan(10)
+    expect(Object.fromEntries(documentedKeys(text))).toEqual(Object.fromEntries(expected))
+  })
+
+  it('shows an example that is valid', () => {
+    const example = /```yaml\n([\s\S]*?)```/.exec(text)?.[1] ?? ''
+    expect(portalFileSchema.safeParse(parse(example)).error?.issues).toBeUndefined()
+  })
+})
+
+describe.each(documents)('%s', (path) => {
+  const text = read(path)
+
+  it('links to files that exist', () => {
+    const targets = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((match) => match[1] ?? '')
+    const missing = targets.filter((target) => !existsSync(join(repository, dirname(path), target)))
+    expect(missing).toEqual([])
+  })
+
+  it('names only settings that exist', () => {
+    const known = new Set(settings.map(({ name }) => name))
+    const named = [...text.matchAll(/\bKEYMESH_[A-Z0-9_]+\b/g)].map(([name]) => name)
+    const unknown = named.filter((name) => !known.has(name) && !/^KEYMESH_(?:DEMO_|TEST_|$)/.test(name))
+    expect(unknown).toEqual([])
+  })
+
+  it('names only scripts that package.json has', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { readonly scripts: Readonly<Record<string, string>> }
+    const named = [...text.matchAll(/\bnpm run (?:--silent )?([a-z][a-z:-]*)/g)].map((match) => match[1] ?? '')
+    expect(named.filter((name) => !Object.hasOwn(scripts, name))).toEqual([])
+  })
+
+  it('names only commands and options that the program has', () => {
+    // Prose says "Keymesh"; in lower case it is the command.
+    const calls = [...text.matchAll(/\bkeymesh ([a-z]+)([^`\n|]*)/g)]
+    const unknown = calls.flatMap(([, name = '', rest = '']) => {
+      const command = program.commands.find((known) => known.name() === name)
+      if (command === undefined) return [name]
+      const options = new Set(command.options.map(({ long }) => long))
+      const named = [...rest.matchAll(/(?<=\s)--[a-z][a-z-]*/g)].map(([option]) => option)
+      return named.filter((option) => !options.has(option) && option !== '--help').map((option) => `${name} ${option}`)
+    })
+    expect(unknown).toEqual([])
+  })
+})
+
+const refuse = () => Promise.reject(new Error('no command runs here'))
+const program = createProgram(
+  {
+    withContext: refuse,
+    output: () => createOutput({ out: process.stdout, err: process.stderr }, { json: false }),
+    exitWith: () => undefined,
+    signal: new AbortController().signal,
+  },
+  { out: process.stdout, err: process.stderr },
+)
