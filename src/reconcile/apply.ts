@@ -1,8 +1,8 @@
-import type { AttributeValue } from '../domain/broker-object.ts'
-import { KeymeshError } from '../domain/errors.ts'
+import type { AttributeValue, ObjectRef } from '../domain/broker-object.ts'
+import { codeOf, KeymeshError } from '../domain/errors.ts'
 import type { Secret } from '../domain/secret.ts'
 import { level } from './order.ts'
-import type { Action, Step } from './plan.ts'
+import { type Action, actionRef, type Step } from './plan.ts'
 import type { BrokerPort } from './ports.ts'
 
 export interface ApplyDependencies {
@@ -16,6 +16,8 @@ export interface ApplyDependencies {
 
 export interface Applied {
   readonly executed: readonly Action[]
+  /** Objects that were certainly not created: never sent, or the broker said that somebody else's has the name. */
+  readonly notCreated: readonly ObjectRef[]
   /** The first failure; steps of its level may have run, later levels have not. */
   readonly error: unknown
 }
@@ -24,13 +26,16 @@ export interface Applied {
 export async function apply(steps: readonly Step[], dependencies: ApplyDependencies): Promise<Applied> {
   const runnable = steps.filter((step) => step.decision === 'run').map((step) => step.action)
   const executed: Action[] = []
+  const mayExist = new Set<Action>()
   for (const actions of byLevel(runnable)) {
-    const results = await Promise.allSettled(actions.map((action) => execute(action, dependencies)))
+    const results = await Promise.allSettled(actions.map((action) => execute(action, { ...dependencies, mayExist })))
     executed.push(...actions.filter((_, index) => results[index]?.status === 'fulfilled'))
     const failed = results.find((result) => result.status === 'rejected')
-    if (failed !== undefined) return { executed, error: failed.reason }
+    if (failed === undefined) continue
+    const notCreated = runnable.filter((action) => action.type === 'create' && !mayExist.has(action)).map(actionRef)
+    return { executed, notCreated, error: failed.reason }
   }
-  return { executed, error: null }
+  return { executed, notCreated: [], error: null }
 }
 
 function byLevel(actions: readonly Action[]): readonly (readonly Action[])[] {
@@ -43,16 +48,18 @@ function byLevel(actions: readonly Action[]): readonly (readonly Action[])[] {
   return [...levels.entries()].sort(([a], [b]) => a - b).map(([, list]) => list)
 }
 
-async function execute(action: Action, { broker, beforeWrite, secret, signal }: ApplyDependencies): Promise<void> {
+interface ExecuteDependencies extends ApplyDependencies {
+  /** Creates that went out, unless the broker said that the name was taken. */
+  readonly mayExist: Set<Action>
+}
+
+async function execute(action: Action, dependencies: ExecuteDependencies): Promise<void> {
+  const { broker, beforeWrite, secret, signal } = dependencies
   switch (action.type) {
-    case 'create': {
-      const { object, credentialVersion } = action
-      const password = credentialVersion === undefined ? null : await secret(object.name, credentialVersion)
-      await beforeWrite()
-      return broker.create(object, password, signal)
-    }
+    case 'create':
+      return create(action, dependencies)
     case 'update':
-      return update(action, { broker, beforeWrite, secret, ...(signal === undefined ? {} : { signal }) })
+      return update(action, dependencies)
     case 'set-password': {
       const password = await secret(action.name, action.credentialVersion)
       await beforeWrite()
@@ -74,6 +81,22 @@ async function execute(action: Action, { broker, beforeWrite, secret, signal }: 
   }
 }
 
+async function create(
+  action: Extract<Action, { type: 'create' }>,
+  { broker, beforeWrite, secret, mayExist, signal }: ExecuteDependencies,
+): Promise<void> {
+  const { object, credentialVersion } = action
+  const password = credentialVersion === undefined ? null : await secret(object.name, credentialVersion)
+  await beforeWrite()
+  mayExist.add(action)
+  try {
+    await broker.create(object, password, signal)
+  } catch (error) {
+    if (codeOf(error) === 'ALREADY_EXISTS') mayExist.delete(action)
+    throw error
+  }
+}
+
 /** SEMP 2.30 and older refuse some changes on an enabled object: off, change, on again, as the plan announced. */
 async function update(
   action: Extract<Action, { type: 'update' }>,
@@ -86,12 +109,21 @@ async function update(
     await beforeWrite()
     await broker.update(action, all(switches, false), null, signal)
   }
-  await beforeWrite()
-  await broker.update(action, attributes, null, signal)
-  if (switches.length > 0) {
+  const switchOn = async (): Promise<void> => {
+    if (switches.length === 0) return
     await beforeWrite()
-    await broker.update(action, all(switches, true), null, signal)
+    // Without the signal: work that is told to stop does not leave an object switched off.
+    await broker.update(action, all(switches, true), null)
   }
+  try {
+    await beforeWrite()
+    await broker.update(action, attributes, null, signal)
+  } catch (error) {
+    // A refused change must not leave clients locked out. Where even this fails, the next run switches it on.
+    await switchOn().catch(() => undefined)
+    throw error
+  }
+  await switchOn()
 }
 
 const all = (names: readonly string[], value: boolean): Record<string, AttributeValue> =>

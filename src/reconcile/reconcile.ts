@@ -2,11 +2,11 @@ import { objectKey } from '../domain/broker-object.ts'
 import { codeOf, errorLine, fateOf, KeymeshError } from '../domain/errors.ts'
 import { consumerKey, type RunId } from '../domain/ids.ts'
 import type { Secret } from '../domain/secret.ts'
-import { apply, supersededError } from './apply.ts'
-import { ledgerOf } from './ledger.ts'
+import { type Applied, apply, supersededError } from './apply.ts'
+import { type LedgerChanges, ledgerOf } from './ledger.ts'
 import { observe, readQueuedMessages } from './observe.ts'
 import { confirmations, driftRecords, pairState } from './outcome.ts'
-import type { Action, Plan } from './plan.ts'
+import { type Action, actionRef, type Plan } from './plan.ts'
 import {
   type PlannedRegistration,
   type PlanSettings,
@@ -67,48 +67,51 @@ async function reconcileOnce(
 ): Promise<ReconcileOutcome> {
   const { store, holder, leaseMs } = dependencies
   const lease = await store.acquire(request.pair, holder, leaseMs)
-  if (lease === null) return { status: 'busy' }
-  const run = { runId: dependencies.newRunId(), trigger: request.trigger, startedAtMs: dependencies.now() }
-  const prepared = await prepare(dependencies, request, lease).catch(async (error: unknown) => {
-    await store.finish(lease, failedRun(run, error, dependencies.now()))
+  if (lease === null) return { status: (await store.facts(request.pair)) === null ? 'gone' : 'busy' }
+  const start = { runId: dependencies.newRunId(), trigger: request.trigger, startedAtMs: dependencies.now() }
+  const failed = async (error: unknown, generation: number | null): Promise<never> => {
+    // When this fails too, the lease runs out by itself, and the first error is the one that tells.
+    await store.finish(lease, failedRun({ ...start, generation }, error, dependencies.now())).catch(() => undefined)
     throw error
-  })
-  if (prepared === null) {
-    await store.finish(lease, emptyRun(run, dependencies.now()))
+  }
+  const facts = await store.facts(request.pair).catch((error: unknown) => failed(error, null))
+  if (facts === null) {
+    await store.finish(lease, emptyRun({ ...start, generation: null }, dependencies.now()))
     return { status: 'gone' }
   }
-  return applyAndRecord(dependencies, request, { lease, run, ...prepared })
+  const { generation } = facts.registration
+  const planned = await prepare(dependencies, request, { lease, facts }).catch((error: unknown) =>
+    failed(error, generation),
+  )
+  return applyAndRecord(dependencies, request, { lease, facts, planned, run: { ...start, generation } })
 }
 
-interface Prepared {
+interface Leased {
+  readonly lease: Lease
   readonly facts: RegistrationFacts
-  readonly planned: PlannedRegistration
 }
 
-/** Everything before the first write on the broker: facts, observation, plan, and the intent in the ledger. */
+/** What comes before the first write on the broker: observation, plan, and the intent in the ledger. */
 async function prepare(
   dependencies: ReconcileDependencies,
-  { pair, signal }: ReconcileRequest,
-  lease: Lease,
-): Promise<Prepared | null> {
-  const { store } = dependencies
-  const facts = await store.facts(pair)
-  if (facts === null) return null
+  { signal }: ReconcileRequest,
+  { lease, facts }: Leased,
+): Promise<PlannedRegistration> {
   const planned = await planNow(dependencies, facts, signal)
-  await store.intend(lease, intents(planned, facts))
-  return { facts, planned }
+  await dependencies.store.intend(lease, intents(planned, facts))
+  return planned
 }
 
-type RunStart = Pick<FinishedRun, 'runId' | 'trigger' | 'startedAtMs'>
+type RunStart = Pick<FinishedRun, 'runId' | 'trigger' | 'startedAtMs' | 'generation'>
 
 async function applyAndRecord(
   dependencies: ReconcileDependencies,
   { pair, signal }: ReconcileRequest,
-  { lease, facts, planned, run }: Prepared & { readonly lease: Lease; readonly run: RunStart },
+  { lease, facts, planned, run }: Leased & { readonly planned: PlannedRegistration; readonly run: RunStart },
 ): Promise<ReconcileOutcome> {
   const { broker, store, now, leaseMs } = dependencies
   const { generation } = facts.registration
-  const { executed, error } = await apply(planned.plan.steps, {
+  const { executed, notCreated, error } = await apply(planned.plan.steps, {
     broker,
     beforeWrite: async () => {
       if (!(await store.mayWrite(lease, generation, leaseMs)))
@@ -126,7 +129,7 @@ async function applyAndRecord(
     stepsRun: executed.length,
     stepsHeld: planned.plan.steps.filter((step) => step.decision === 'held').length,
     confirmations: confirmations(planned, ledgerOf(facts.ledger), executed),
-    ledgerChanges: ledgerChanges(planned, executed),
+    ledgerChanges: ledgerChanges(planned, facts, { executed, notCreated }),
     drift: driftRecords(planned.plan, executed, failed),
   }
   const recorded = await store.finish(lease, finished)
@@ -196,13 +199,22 @@ function intents({ plan, adopt }: PlannedRegistration, facts: RegistrationFacts)
   return plan.refused === null ? [...created, ...adopted] : []
 }
 
-/** Rows of objects that the run deleted are forgotten too; a refused plan changes nothing. */
-function ledgerChanges({ plan, ledgerChanges: changes }: PlannedRegistration, executed: readonly Action[]) {
+/**
+ * Rows of objects that the run deleted are forgotten too, and so are intents of this run that came to nothing: who
+ * creates an object of that name later is not us. A refused plan changes nothing.
+ */
+function ledgerChanges(
+  { plan, ledgerChanges: changes }: PlannedRegistration,
+  facts: RegistrationFacts,
+  { executed, notCreated }: Pick<Applied, 'executed' | 'notCreated'>,
+): LedgerChanges {
   if (plan.refused !== null) return { forget: [], withdraw: [], restore: [] }
-  const deleted = executed.flatMap((action) =>
-    action.type === 'delete' ? [{ kind: action.kind, name: action.name }] : [],
-  )
-  return { ...changes, forget: [...changes.forget, ...deleted] }
+  const known = new Set(facts.ledger.map(({ object }) => objectKey(object)))
+  const deleted = executed.filter(({ type }) => type === 'delete').map(actionRef)
+  // Another registration may have intended, and made, the same shared profile.
+  const unmade = notCreated.filter((ref) => ref.kind !== 'clientProfile' && !known.has(objectKey(ref)))
+  const gone = [...deleted, ...unmade].map(({ kind, name }) => ({ kind, name }))
+  return { ...changes, forget: [...changes.forget, ...gone] }
 }
 
 const HOUR_MS = 3_600_000

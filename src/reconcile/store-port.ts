@@ -43,6 +43,8 @@ export interface FinishedRun {
   readonly trigger: RunTrigger
   readonly startedAtMs: number
   readonly finishedAtMs: number
+  /** What the run was about; null when it did not get to know. A pair that is past it lags, whatever the run says. */
+  readonly generation: number | null
   readonly state: PairState
   readonly reason: string | null
   readonly error: { readonly code: string; readonly fate: Fate; readonly message: string } | null
@@ -64,13 +66,16 @@ export interface StoredSecret {
 
 /** What the reconcile shell needs of the store. Every method may batch with its neighbours; none holds a transaction. */
 export interface ReconcileStore {
-  /** Null when another holder has the pair. */
+  /** Null when another holder has the pair, or the store has no such pair. */
   acquire(pair: Pair, holder: string, ttlMs: number): Promise<Lease | null>
   /** Null when the registration or the broker is gone from the store. */
   facts(pair: Pair): Promise<RegistrationFacts | null>
   /** Asked before each write: the lease is still ours (and is renewed) and the generation is still this one. */
   mayWrite(lease: Lease, generation: number, ttlMs: number): Promise<boolean>
-  /** The intent to create, after the object was seen absent and before it is sent; or an adoption. */
+  /**
+   * The intent to create, after the object was seen absent and before it is sent; or an adoption. Writes nothing when
+   * the lease was lost: `mayWrite` says so next.
+   */
   intend(lease: Lease, entries: readonly Intent[]): Promise<void>
   secret(pair: Pair, consumerKey: ConsumerKey): Promise<StoredSecret | null>
   /** Writes the whole outcome and gives the lease back. False when the lease was lost: nothing is written then. */

@@ -37,6 +37,7 @@ async function releasePairs(trx: Transaction<Schema>, requests: readonly FinishR
     index,
     state: run.state,
     reason: run.reason,
+    generation: run.generation,
     reached: run.reachedGeneration,
     dueAt: run.dueAtMs === null ? null : timestamp(run.dueAtMs),
     failed: run.error !== null && run.state === 'error',
@@ -47,7 +48,7 @@ async function releasePairs(trx: Transaction<Schema>, requests: readonly FinishR
     with w as (
       select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
         as w("accountId" text, "brokerId" text, "registrationId" text, token bigint, index integer, state text, reason text,
-             reached bigint, "dueAt" timestamptz, failed boolean, "finishedAt" timestamptz)
+             generation bigint, reached bigint, "dueAt" timestamptz, failed boolean, "finishedAt" timestamptz)
     ), locked as (
       select p.account_id, p.broker_id, p.registration_id, w.* from pairs p
       join w on p.account_id = w."accountId" and p.broker_id = w."brokerId" and p.registration_id = w."registrationId"
@@ -56,10 +57,10 @@ async function releasePairs(trx: Transaction<Schema>, requests: readonly FinishR
       for update of p
     )
     update pairs p set
-      state = case when l.reached is not null and l.reached < p.generation then 'lagging' else l.state end,
+      state = case when l.generation < p.generation then 'lagging' else l.state end,
       reason = l.reason,
       reached_generation = greatest(p.reached_generation, coalesce(l.reached, 0)),
-      due_at = case when l.reached is not null and l.reached < p.generation then null else l."dueAt" end,
+      due_at = case when l.generation < p.generation then null else l."dueAt" end,
       attempts = case when l.failed then p.attempts + 1 else 0 end,
       reconciled_at = l."finishedAt", lease_holder = null, lease_until = null
     from locked l
@@ -216,9 +217,8 @@ async function recordRuns(trx: Transaction<Schema>, runs: readonly FinishRequest
 
 /** LIVE: every associated broker reached the registration's generation. */
 async function markLive(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<void> {
-  const rows = runs
-    .filter(({ run }) => run.reachedGeneration !== null && run.stepsRun > 0)
-    .map(({ lease }) => lease.pair)
+  // Also after a run that had nothing to write: a request may need only what is there already.
+  const rows = runs.filter(({ run }) => run.reachedGeneration !== null).map(({ lease }) => lease.pair)
   if (rows.length === 0) return
   await sql`
     update access_requests a set state = 'LIVE', reason = null
@@ -227,7 +227,7 @@ async function markLive(trx: Transaction<Schema>, runs: readonly FinishRequest[]
     where a.account_id = w."accountId" and a.registration_id = w."registrationId"
       and (a.state = 'APPROVED' or (a.state = 'ERROR' and a.approved_at is not null)) and a.expired_at is null
       and not exists (select 1 from pairs p where p.account_id = a.account_id and p.registration_id = a.registration_id
-        and p.reached_generation < p.generation)
+        and p.wanted and p.reached_generation < p.generation)
       and exists (select 1 from pairs p where p.account_id = a.account_id and p.registration_id = a.registration_id
         and p.wanted)`.execute(trx)
 }

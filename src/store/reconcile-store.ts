@@ -21,7 +21,10 @@ export function createReconcileStore(db: Database, sealer: Sealer): ReconcileSto
     facts,
     mayWrite: (lease, generation, ttlMs) => check({ lease, generation, ttlMs }),
     intend: (lease, intents) => (intents.length === 0 ? Promise.resolve() : intend({ lease, intents })),
-    secret: async (pair, key) => open(sealer, pair, await secret({ accountId: pair.accountId, consumerKey: key })),
+    secret: async (pair, key) => {
+      const { accountId, registrationId } = pair
+      return open(sealer, pair, await secret({ accountId, registrationId, consumerKey: key }))
+    },
     finish: (lease, run) => finish({ lease, run }),
   }
 }
@@ -32,26 +35,27 @@ interface IntentRequest {
 }
 
 async function recordIntents(db: Database, requests: readonly IntentRequest[]): Promise<readonly undefined[]> {
-  const rows = uniqueBy(
-    requests.flatMap(({ lease, intents }) =>
-      intents.map(({ object, shared, origin }) => ({
-        accountId: lease.pair.accountId,
-        brokerId: lease.pair.brokerId,
-        registrationId: shared ? null : lease.pair.registrationId,
-        kind: object.kind,
-        name: object.name,
-        origin,
-      })),
-    ),
-    (row) => JSON.stringify([row.accountId, row.brokerId, row.kind, row.name]),
+  const rows = requests.flatMap(({ lease, intents }) =>
+    intents.map(({ object, shared, origin }) => ({
+      ...lease.pair,
+      token: lease.token,
+      shared,
+      kind: object.kind,
+      name: object.name,
+      origin,
+    })),
   )
   // A shared profile may be intended by two registrations at once: the row stays. A row of another registration is of a
   // credential that moved: its object was seen absent just now, so it is ours to create.
   await sql`
     insert into ledger (account_id, broker_id, kind, name, registration_id, origin)
-    select w."accountId", w."brokerId", w.kind, w.name, w."registrationId", w.origin
+    select distinct on (w."accountId", w."brokerId", w.kind, w.name) w."accountId", w."brokerId", w.kind, w.name,
+      case when not w.shared then w."registrationId" end, w.origin
     from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
-      as w("accountId" text, "brokerId" text, kind text, name text, "registrationId" text, origin text)
+      as w("accountId" text, "brokerId" text, "registrationId" text, token bigint, shared boolean, kind text, name text,
+           origin text)
+    join pairs p on p.account_id = w."accountId" and p.broker_id = w."brokerId" and p.registration_id = w."registrationId"
+      and p.lease_token = w.token and p.lease_until > now()
     on conflict (account_id, broker_id, kind, name) do update
     set registration_id = excluded.registration_id, origin = excluded.origin, applied = null,
         confirmed_credential_version = null, password_due = false, withdrawn_at = null, updated_at = now()
@@ -59,12 +63,9 @@ async function recordIntents(db: Database, requests: readonly IntentRequest[]): 
   return requests.map(() => undefined)
 }
 
-const uniqueBy = <Row>(rows: readonly Row[], key: (row: Row) => string): readonly Row[] => [
-  ...new Map(rows.map((row) => [key(row), row])).values(),
-]
-
 interface SecretRequest {
   readonly accountId: string
+  readonly registrationId: string
   readonly consumerKey: string
 }
 
@@ -79,11 +80,12 @@ async function readSealedSecrets(
   requests: readonly SecretRequest[],
 ): Promise<readonly (SealedSecret | null)[]> {
   const { rows } = await sql<SealedSecret>`
-    select c.account_id as "accountId", c.consumer_key as "consumerKey", c.id, c.secret, c.secret_version as version
-    from jsonb_to_recordset(${JSON.stringify(requests)}::jsonb) as w("accountId" text, "consumerKey" text)
-    join credentials c on c.account_id = w."accountId" and c.consumer_key = w."consumerKey"
+    select c.account_id as "accountId", c.registration_id as "registrationId", c.consumer_key as "consumerKey", c.id, c.secret, c.secret_version as version
+    from jsonb_to_recordset(${JSON.stringify(requests)}::jsonb) as w("accountId" text, "registrationId" text, "consumerKey" text)
+    join credentials c on c.account_id = w."accountId" and c.registration_id = w."registrationId"
+      and c.consumer_key = w."consumerKey"
     where c.retired_at is null`.execute(db)
-  const key = (row: SecretRequest) => JSON.stringify([row.accountId, row.consumerKey])
+  const key = (row: SecretRequest) => JSON.stringify([row.accountId, row.registrationId, row.consumerKey])
   const found = new Map(rows.map((row) => [key(row), row]))
   return requests.map((request) => found.get(key(request)) ?? null)
 }
