@@ -78,12 +78,14 @@ export function desiredState(input: DesiredInput): DesiredResult {
     endpointCreation: input.protocols.some((protocol) => protocol.includes('mqtt')),
   })
   const acl = desiredAclProfile(registration, uniqueTopics)
-  const usernames = registration.credentials.map((each) => desiredUsername(each, acl.name, clientProfile.name))
+  const credentials = [...registration.credentials].sort((a, b) => (a.consumerKey < b.consumerKey ? -1 : 1))
+  const usernames = credentials.map((each) => desiredUsername(each, acl.name, clientProfile.name))
+  queues.sort((a, b) => (a.name < b.name ? -1 : 1))
   return {
     ok: true,
     desired: {
       objects: [clientProfile, acl, ...usernames, ...queues].map(canonical),
-      credentialVersions: Object.fromEntries(registration.credentials.map((each) => [each.consumerKey, each.version])),
+      credentialVersions: Object.fromEntries(credentials.map((each) => [each.consumerKey, each.version])),
       warnings: [...sortedUnique(warnings)],
     },
   }
@@ -142,8 +144,14 @@ function queueGroups(request: CountedAccessRequest): readonly QueueGroup[] {
   switch (request.classOfServicePolicy.queueType) {
     case 'combined':
       return [{ eventApiId: null, channels: request.eventApis.flatMap((api) => api.channels) }]
-    case 'single':
-      return request.eventApis.map((api) => ({ eventApiId: api.id, channels: api.channels }))
+    case 'single': {
+      // A product may hold two versions of one Event API: they share its queue.
+      const ids = [...new Set(request.eventApis.map((api) => api.id))]
+      return ids.map((eventApiId) => {
+        const channels = request.eventApis.filter((api) => api.id === eventApiId).flatMap((api) => api.channels)
+        return { eventApiId, channels }
+      })
+    }
   }
 }
 

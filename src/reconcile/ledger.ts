@@ -17,8 +17,9 @@ export interface LedgerEntry {
 
 export type Ledger = ReadonlyMap<string, LedgerEntry>
 
+/** In the order of the keys, so that the order in which the store answers never shows. */
 export const ledgerOf = (entries: readonly LedgerEntry[]): Ledger =>
-  new Map(entries.map((entry) => [objectKey(entry.object), entry]))
+  new Map(entries.map((entry) => [objectKey(entry.object), entry] as const).sort(([a], [b]) => (a < b ? -1 : 1)))
 
 /** What a run writes into the ledger, in this order: forget, withdraw, confirm. */
 export interface LedgerChanges {
