@@ -8,6 +8,9 @@ interface Expected {
   readonly owner: RegistrationId
 }
 
+/** Stands for "switched off, whatever else it is": no state has a negative digest. */
+const DISABLED = -1
+
 /**
  * What a broker should hold, as one digest per object: small enough to keep for a whole broker while its pages stream
  * by, in no order. 52 bits of SHA-256 each for the name and for the state.
@@ -21,6 +24,11 @@ export class ExpectedState {
     this.#objects.set(hash52(objectKey(object)), { digest: this.#digest(object), owner })
   }
 
+  /** A withdrawn client username: there until its grace period ends, and switched off. */
+  expectDisabled(ref: ObjectRef, owner: RegistrationId): void {
+    this.#objects.set(hash52(objectKey(ref)), { digest: DISABLED, owner })
+  }
+
   knows(ref: ObjectRef): boolean {
     return this.#objects.has(hash52(objectKey(ref)))
   }
@@ -29,7 +37,10 @@ export class ExpectedState {
   see(object: BrokerObject): boolean {
     const key = hash52(objectKey(object))
     const expected = this.#objects.get(key)
-    if (expected === undefined || expected.digest !== this.#digest(object)) return false
+    if (expected === undefined) return false
+    if (expected.digest === DISABLED ? object.attributes.enabled !== false : expected.digest !== this.#digest(object)) {
+      return false
+    }
     this.#objects.delete(key)
     return true
   }

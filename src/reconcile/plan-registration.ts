@@ -8,7 +8,8 @@ import { diff, type Observed } from './diff.ts'
 import { type LedgerChanges, type LedgerEntry, ledgerOf } from './ledger.ts'
 import { order } from './order.ts'
 import type { Action, Drift, Plan, Step } from './plan.ts'
-import { applyPolicy, guard } from './policy.ts'
+import { applyPolicy, guard, windowOpensAtMs } from './policy.ts'
+import { REASONS } from './reasons.ts'
 import { withdrawals } from './withdraw.ts'
 
 /** What the store knows, gathered before anything is read from the broker. */
@@ -109,7 +110,8 @@ export function planRegistration(
     policy: facts.policy,
     deletes: actions.filter((action) => action.type === 'delete').length,
     maxDeletes: settings.maxDeletes,
-    withdrawn: facts.registration.accessRequests.length === 0 && facts.ledger.length > 0,
+    withdrawn:
+      facts.registration.accessRequests.length === 0 && facts.ledger.some((entry) => entry.registrationId !== null),
     confirmed: facts.withdrawalConfirmed,
     registrationsOnBroker: facts.registrationsOnBroker,
     withdrawnOnBroker: facts.withdrawnOnBroker,
@@ -122,10 +124,10 @@ export function planRegistration(
       registrationId: facts.registration.registrationId,
       generation: facts.registration.generation,
       steps,
-      drift: difference.drift,
+      drift: [...difference.drift, ...withdrawal.drift],
       conflicts: difference.conflicts,
       refused,
-      waitsUntilMs: withdrawal.waitsUntilMs,
+      waitsUntilMs: earliest(withdrawal.waitsUntilMs, windowOpening(steps, facts.policy, read.nowMs)),
       notes: [...desired.warnings, ...withdrawal.notes],
     },
     desired,
@@ -146,6 +148,17 @@ function policySteps(
     requiresDisable: read.requiresDisable,
     allowDisruptive: settings.allowDisruptive,
   })
+}
+
+/** A window may be shorter than the pause between two looks, so the next look is at its opening. */
+function windowOpening(steps: readonly Step[], policy: BrokerPolicy, nowMs: number): number | null {
+  const waits = steps.some((step) => step.because === REASONS['disruptive-outside-window'])
+  return waits ? windowOpensAtMs(policy, nowMs) : null
+}
+
+function earliest(...times: readonly (number | null)[]): number | null {
+  const known = times.filter((time) => time !== null)
+  return known.length === 0 ? null : Math.min(...known)
 }
 
 const held = (actions: readonly Action[], because: string): readonly Step[] =>

@@ -77,7 +77,7 @@ export interface Plan {
   readonly conflicts: readonly Drift[]
   /** Set when the whole plan may not run and a person is asked. */
   readonly refused: { readonly reason: Reason; readonly message: string } | null
-  /** Objects that are withdrawn and wait for their grace period to end, earliest first. */
+  /** The earliest end of a grace period or, for steps that wait for the broker's window, its opening. */
   readonly waitsUntilMs: number | null
   readonly notes: readonly string[]
 }

@@ -20,11 +20,15 @@ const DISABLED_BY_CHANGE: Readonly<Record<string, Readonly<Record<string, string
   queue: { accessType: 'egressEnabled', owner: 'egressEnabled', permission: 'egressEnabled' },
 }
 
-/** Attributes that must be off while the change is made; empty for a change that disturbs nobody. */
+/**
+ * Attributes that must be off while the change is made; empty for a change that disturbs nobody, such as one of an
+ * object that is switched off anyway.
+ */
 export function disabledBy(action: Action): readonly string[] {
   if (action.type !== 'update') return []
   const table = DISABLED_BY_CHANGE[action.kind] ?? {}
-  return [...new Set(Object.keys(action.changes).flatMap((name) => table[name] ?? []))]
+  const switches = new Set(Object.keys(action.changes).flatMap((name) => table[name] ?? []))
+  return [...switches].filter((name) => action.changes[name]?.before !== false)
 }
 
 /** True when the action drops clients that are connected now. */
@@ -82,9 +86,20 @@ function heldReason(action: Action, disruptive: boolean, input: PolicyInput): Re
   }
 }
 
+const MINUTE_MS = 60_000
+const MINUTES_PER_DAY = 1440
+
+/** When the daily window opens next; null without one. */
+export function windowOpensAtMs(policy: BrokerPolicy, nowMs: number): number | null {
+  if (policy.window === null) return null
+  const nowMinute = Math.floor(nowMs / MINUTE_MS)
+  const wait = (policy.window.fromMinute - (nowMinute % MINUTES_PER_DAY) + MINUTES_PER_DAY) % MINUTES_PER_DAY
+  return (nowMinute + (wait === 0 ? MINUTES_PER_DAY : wait)) * MINUTE_MS
+}
+
 function insideWindow({ policy, nowMs }: PolicyInput): boolean {
   if (policy.window === null) return false
-  const minute = Math.floor(nowMs / 60_000) % 1440
+  const minute = Math.floor(nowMs / MINUTE_MS) % MINUTES_PER_DAY
   const { fromMinute, toMinute } = policy.window
   if (fromMinute <= toMinute) return minute >= fromMinute && minute < toMinute
   return minute >= fromMinute || minute < toMinute

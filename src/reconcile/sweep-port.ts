@@ -9,7 +9,7 @@ export interface BrokerKey {
 
 /** What a sweep needs of the store, in chunks of a bounded size. */
 export interface SweepStore {
-  /** Pairs that reached their generation: what the broker should hold now. */
+  /** Pairs that reached their generation and have objects there: what the broker should hold now. */
   settled(broker: BrokerKey, signal?: AbortSignal): AsyncIterable<readonly RegistrationFacts[]>
   /** Pairs that lag, wait, or met an error or a conflict: a sweep tries each of them again. */
   unsettled(broker: BrokerKey, signal?: AbortSignal): AsyncIterable<readonly Pair[]>

@@ -3,7 +3,7 @@ import { codeOf, fateOf } from '../domain/errors.ts'
 import type { RegistrationId } from '../domain/ids.ts'
 import { concurrently } from './concurrently.ts'
 import { ExpectedState } from './expected-state.ts'
-import { type PlanSettings, wantedObjects } from './plan-registration.ts'
+import { type PlanSettings, type RegistrationFacts, wantedObjects } from './plan-registration.ts'
 import type { BrokerPort } from './ports.ts'
 import { type ReconcileDependencies, type ReconcileOutcome, reconcileRegistration } from './reconcile.ts'
 import type { RunTrigger } from './store-port.ts'
@@ -70,10 +70,7 @@ export async function findSuspects(
   let compared = 0
   for await (const chunk of sweepStore.settled(request.broker, request.signal)) {
     for (const facts of chunk) {
-      const wanted = wantedObjects(facts, dependencies.settings)
-      const owner = facts.registration.registrationId
-      if (wanted.ok) for (const object of wanted.desired.objects) expected.expect(object, owner)
-      else suspects.add(owner)
+      if (!expectRegistration(expected, facts, dependencies.settings)) suspects.add(facts.registration.registrationId)
     }
     compared += chunk.length
     request.onProgress?.({ phase: 'reading the store', done: compared })
@@ -81,6 +78,24 @@ export async function findSuspects(
   const objectsRead = await readBroker(broker, expected, request)
   for (const owner of expected.suspects()) suspects.add(owner)
   return { suspects: withUnsettled(sweepStore, request, suspects), compared, objectsRead }
+}
+
+/** False when bulk reads cannot tell whether the registration is in order. */
+function expectRegistration(
+  expected: ExpectedState,
+  facts: RegistrationFacts,
+  settings: Pick<PlanSettings, 'maxTopics'>,
+): boolean {
+  const wanted = wantedObjects(facts, settings)
+  if (!wanted.ok) return false
+  const owner = facts.registration.registrationId
+  for (const object of wanted.desired.objects) expected.expect(object, owner)
+  for (const { object, registrationId, withdrawnAtMs, passwordDue } of facts.ledger) {
+    if (registrationId === null) continue
+    if (withdrawnAtMs === null && passwordDue) return false
+    if (withdrawnAtMs !== null && object.kind === 'clientUsername') expected.expectDisabled(object, owner)
+  }
+  return true
 }
 
 /** Streams every kind; at most two pages are in memory. Child listings are read for our own objects only. */
@@ -140,9 +155,10 @@ async function reconcileSuspects(
     } catch (error) {
       // Recorded on the pair. A broker that fails again and again is sick: the queue waits for it.
       counts.failed += 1
-      if (fateOf(error) === 'stop' || codeOf(error) === 'SUPERSEDED') return
-      failuresInARow += 1
-      if (failuresInARow >= SICK_AFTER_FAILURES) throw error
+      if (fateOf(error) !== 'stop' && codeOf(error) !== 'SUPERSEDED') {
+        failuresInARow += 1
+        if (failuresInARow >= SICK_AFTER_FAILURES) throw error
+      }
     }
     done += 1
     request.onProgress?.({ phase: 'reconciling', done })

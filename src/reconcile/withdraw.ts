@@ -1,7 +1,7 @@
 import { type ObjectRef, objectKey } from '../domain/broker-object.ts'
 import type { Observed } from './diff.ts'
 import type { Ledger, LedgerEntry } from './ledger.ts'
-import type { Action } from './plan.ts'
+import type { Action, Drift } from './plan.ts'
 
 export interface WithdrawInput {
   /** Keys of the desired objects. */
@@ -17,6 +17,7 @@ export interface WithdrawInput {
 
 export interface Withdrawal {
   readonly actions: readonly Action[]
+  readonly drift: readonly Drift[]
   readonly withdraw: readonly ObjectRef[]
   readonly restore: readonly ObjectRef[]
   readonly forget: readonly ObjectRef[]
@@ -30,6 +31,7 @@ export interface Withdrawal {
  */
 export function withdrawals(input: WithdrawInput): Withdrawal {
   const actions: Action[] = []
+  const drift: Drift[] = []
   const withdraw: ObjectRef[] = []
   const restore: ObjectRef[] = []
   const forget: ObjectRef[] = []
@@ -50,7 +52,10 @@ export function withdrawals(input: WithdrawInput): Withdrawal {
       continue
     }
     if (entry.withdrawnAtMs === null) withdraw.push(entry.object)
-    if (entry.object.kind === 'clientUsername' && observed.attributes.enabled !== false) actions.push(disable(entry))
+    if (entry.object.kind === 'clientUsername' && observed.attributes.enabled !== false) {
+      actions.push(disable(entry))
+      if (entry.applied?.attributes.enabled === false) drift.push(enabledAgain(entry))
+    }
     const endsAtMs = graceEndsAtMs(entry, input.nowMs, input.graceMs)
     if (endsAtMs > input.nowMs) {
       deadlines.push(endsAtMs)
@@ -60,17 +65,28 @@ export function withdrawals(input: WithdrawInput): Withdrawal {
     if (held !== 0 && input.queuesWithMessages === 'keep') {
       const amount = held === null ? 'an unknown number of' : String(held)
       notes.push(`queue ${entry.object.name} is withdrawn and kept: it holds ${amount} messages`)
-      deadlines.push(input.nowMs + input.graceMs)
+      deadlines.push(input.nowMs + Math.max(input.graceMs, LOOK_AGAIN_MS))
       continue
     }
     actions.push({ type: 'delete', ...entry.object, reason: 'no-longer-wanted' })
   }
   const waitsUntilMs = deadlines.length === 0 ? null : Math.min(...deadlines)
-  return { actions, withdraw, restore, forget, waitsUntilMs, notes }
+  return { actions, drift, withdraw, restore, forget, waitsUntilMs, notes }
 }
 
 export const graceEndsAtMs = (entry: LedgerEntry, nowMs: number, graceMs: number): number =>
   (entry.withdrawnAtMs ?? nowMs) + graceMs
+
+/** A kept queue is looked at again after another grace period, or this long when that is short. */
+const LOOK_AGAIN_MS = 3_600_000
+
+const enabledAgain = (entry: LedgerEntry): Drift => ({
+  object: entry.object,
+  kind: 'changed',
+  before: { enabled: true },
+  after: { enabled: false },
+  reason: 'changed-on-broker',
+})
 
 function disable(entry: LedgerEntry): Action {
   return {

@@ -16,7 +16,10 @@ export function createSweepStore(db: Database): SweepStore {
   }
 }
 
-const SETTLED = sql`p.wanted and p.reached_generation = p.generation and p.state = 'in-sync'`
+const HAS_OBJECTS = sql`exists (select from ledger l where l.account_id = p.account_id and l.broker_id = p.broker_id
+  and l.registration_id = p.registration_id)`
+/** A withdrawn registration counts while its grace period lasts: what was switched off must stay so. */
+const SETTLED = sql`p.reached_generation = p.generation and p.state = 'in-sync' and (p.wanted or ${HAS_OBJECTS})`
 const UNSETTLED = sql`not (p.reached_generation = p.generation and p.state = 'in-sync')`
 
 async function* settled(
