@@ -6,17 +6,21 @@ export async function concurrently<Item>(
 ): Promise<void> {
   const running = new Set<Promise<void>>()
   const failure: { error: unknown }[] = []
-  for await (const item of items) {
-    if (failure.length > 0) break
-    const promise: Promise<void> = task(item)
-      .catch((error: unknown) => {
-        failure.push({ error })
-      })
-      .finally(() => running.delete(promise))
-    running.add(promise)
-    if (running.size >= limit) await Promise.race(running)
+  try {
+    for await (const item of items) {
+      if (failure.length > 0) break
+      const promise: Promise<void> = task(item)
+        .catch((error: unknown) => {
+          failure.push({ error })
+        })
+        .finally(() => running.delete(promise))
+      running.add(promise)
+      if (running.size >= limit) await Promise.race(running)
+    }
+  } finally {
+    // Nothing runs on after the caller was told, be it that the items themselves failed.
+    await Promise.all(running)
   }
-  await Promise.all(running)
   const [first] = failure
   if (first !== undefined) throw first.error
 }

@@ -150,7 +150,9 @@ function compare(
   const changes = changesOf(desired, observed)
   let driftedAttributes = 0
   for (const [name, change] of Object.entries(changes)) {
-    if (applied === null || change.before === applied.attributes[name]) continue
+    // An attribute that was never confirmed is one that Keymesh has only begun to set.
+    const confirmed = applied?.attributes[name]
+    if (confirmed === undefined || change.before === confirmed) continue
     before[name] = change.before
     after[name] = change.after
     driftedAttributes += 1

@@ -10,6 +10,7 @@ export function renderPlan(plan: Plan): readonly string[] {
     title,
     ...(plan.refused === null ? [] : [`  ! refused: ${plan.refused.message}`]),
     ...plan.conflicts.map((conflict) => `  ! ${renderDrift(conflict)}`),
+    ...plan.drift.filter(({ kind }) => kind === 'unsuitable').map((drift) => `  ! ${renderDrift(drift)}`),
     ...plan.steps.map((step) => `  ${renderStep(step)}`),
     ...plan.notes.map((note) => `  i ${note}`),
   ]
