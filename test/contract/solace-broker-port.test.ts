@@ -117,7 +117,7 @@ describe('the Solace adapter on a simulated broker', () => {
   it.each(['http-503', 'http-401', 'reset', 'half-body', 'junk-json', 'timeout'] as const)(
     'never takes %s for absent',
     async (fault) => {
-      await using started = await start({}, { requestTimeoutMs: 150 })
+      await using started = await start({}, { requestTimeoutMs: 500 })
       const { broker, port } = started
       await port.facts()
       await port.create(object(QUEUE), null)

@@ -107,7 +107,8 @@ describe('the SEMP session', () => {
       const abort = new AbortController()
       const first = failureOf(client.send({ ...READ, signal: abort.signal }))
       await vi.waitFor(() => expect(double.requests).toHaveLength(1))
-      const second = client.send(READ)
+      // A write is not repeated, so it must not share the failure of the one that gave up.
+      const second = client.send(WRITE)
       abort.abort()
       expect((await first).code).toBe('ABORTED')
       await second
@@ -279,7 +280,7 @@ describe('the deadline of a call', () => {
       async ({ client }) => {
         const startedMs = performance.now()
         expect(await failureOf(client.send(READ))).toMatchObject({ code: 'BROKER_TIMEOUT', fate: 'retry' })
-        expect(performance.now() - startedMs).toBeLessThan(1_000)
+        expect(performance.now() - startedMs).toBeLessThan(3_000)
       },
       { requestTimeoutMs: 150 },
     )
@@ -291,7 +292,7 @@ describe('the deadline of a call', () => {
       async ({ client }) => {
         const startedMs = performance.now()
         expect((await failureOf(client.send(READ))).code).toBe('BROKER_UNAVAILABLE')
-        expect(performance.now() - startedMs).toBeLessThan(1_000)
+        expect(performance.now() - startedMs).toBeLessThan(3_000)
       },
       { requestTimeoutMs: 150, options: { maxRepeats: 1_000, repeatDelayMs: 20 } },
     )

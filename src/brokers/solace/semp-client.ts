@@ -134,7 +134,6 @@ export class SempClient {
   }
 
   async #attempt(call: Call): Promise<SempAnswer> {
-    if (this.#closed !== null) throw transportError(call, 'UND_ERR_CLOSED')
     const queuedAtMs = performance.now()
     if (!this.#limiter.tryAcquire()) await this.#limiter.acquire(call.request.signal)
     call.startAttempt(queuedAtMs, performance.now(), this.#timeoutMs)

@@ -40,7 +40,7 @@ const TABLE: readonly ErrorRow[] = [
   { semp: 27, code: 'SEMP_PARSE_ERROR', fate: 'stop', repeat: 'never', says: 'the broker could not read the request',
     hint: 'Check the version of the broker.', source: SEMP_DOCUMENTATION },
   { semp: 72, code: 'UNAUTHORIZED_SCOPE', fate: 'stop', repeat: 'never', says: 'the SEMP user may not do this',
-    hint: 'Give the SEMP user vpn/read-write on the message VPN, and global/mesh-manager (global/read-write before SEMP 2.41) to write client profiles, or create the client profile by hand.', source: SOLCONFIG },
+    hint: 'Give the SEMP user vpn/read-write on the message VPN, and global/mesh-manager (global/read-write on older brokers) to write client profiles, or create the client profile by hand.', source: SOLCONFIG },
   { semp: 89, text: /replication is standby/i, code: 'REPLICATION_STANDBY', fate: 'wait', repeat: 'never', says: 'the message VPN is a replication standby',
     hint: 'Work goes on when it becomes active.', source: 'SolaceLabs/solace-broker-mcp test/integration/action_replay_test.go' },
   { semp: 89, code: 'SEMP_NOT_ALLOWED', fate: 'stop', repeat: 'never', says: 'the broker does not allow this in the present state',

@@ -1,22 +1,14 @@
 import type { AttributeValue, BrokerObject, MemberKind, ObjectKind, ObjectRef } from '../../domain/broker-object.ts'
 import type { ManagementSettings } from '../../domain/catalogue.ts'
-import { codeOf, KeymeshError } from '../../domain/errors.ts'
+import { codeOf } from '../../domain/errors.ts'
 import type { Secret } from '../../domain/secret.ts'
 import type { BrokerFacts, BrokerPort } from '../../reconcile/ports.ts'
+import { MsgVpnWitness } from './msg-vpn-witness.ts'
 import { SempClient, type SempClientOptions, type SempRequest } from './semp-client.ts'
 import { SempPaths } from './semp-paths.ts'
-import { readOne, readPages, type SempRead, unexpected } from './semp-reads.ts'
+import { readOne, readPages, unexpected } from './semp-reads.ts'
+import { ABOUT, MEMBER_ANSWERS, type MemberAnswer, OBJECT_ANSWERS, QUEUE_MONITOR, toObject } from './solace-answers.ts'
 import {
-  ABOUT,
-  MEMBER_ANSWERS,
-  type MemberAnswer,
-  MSG_VPN,
-  OBJECT_ANSWERS,
-  QUEUE_MONITOR,
-  toObject,
-} from './solace-answers.ts'
-import {
-  checkAttributes,
   checkMember,
   checkMsgVpnName,
   checkObjectName,
@@ -26,6 +18,7 @@ import {
   OBJECT_WORDS,
   quoteName,
 } from './solace-mapping.ts'
+import { objectBody } from './write-body.ts'
 
 export interface SolaceBrokerOptions extends SempClientOptions {
   /** How long a read of the message VPN vouches for "absent"; default 30 seconds. */
@@ -65,17 +58,14 @@ const CANNOT_COUNT: ReadonlySet<string> = new Set([
 ])
 
 class SolaceSempBroker implements SolaceBroker {
-  readonly #msgVpnName: string
   readonly #client: SempClient
   readonly #paths: SempPaths
-  readonly #msgVpnFreshMs: number
-  #msgVpnReadAtMs = Number.NEGATIVE_INFINITY
+  readonly #msgVpn: MsgVpnWitness
 
   constructor(settings: ManagementSettings, client: SempClient, msgVpnFreshMs: number) {
-    this.#msgVpnName = settings.msgVpnName
     this.#client = client
     this.#paths = new SempPaths(settings.msgVpnName)
-    this.#msgVpnFreshMs = msgVpnFreshMs
+    this.#msgVpn = new MsgVpnWitness(client, settings.msgVpnName, this.#paths.msgVpn, msgVpnFreshMs)
   }
 
   get requestCount(): number {
@@ -83,7 +73,7 @@ class SolaceSempBroker implements SolaceBroker {
   }
 
   async facts(signal?: AbortSignal): Promise<BrokerFacts> {
-    const msgVpn = await this.#readMsgVpn(signal)
+    const msgVpn = await this.#msgVpn.read(signal)
     const about = {
       kind: 'about',
       path: this.#paths.about,
@@ -115,7 +105,7 @@ class SolaceSempBroker implements SolaceBroker {
 
   async *list(kind: ObjectKind, signal?: AbortSignal): AsyncGenerator<readonly BrokerObject[]> {
     const { select, page } = OBJECT_ANSWERS[kind]
-    const describe = (): string => `list the ${OBJECT_WORDS[kind]}s of ${this.#describeMsgVpn()}`
+    const describe = (): string => `list the ${OBJECT_WORDS[kind]}s of ${this.#msgVpn.describe()}`
     const read = { kind, path: this.#paths.collection(kind), select, describe, schema: page }
     try {
       for await (const rows of readPages(this.#client, read, signal)) {
@@ -124,7 +114,7 @@ class SolaceSempBroker implements SolaceBroker {
     } catch (error) {
       if (codeOf(error) !== 'NOT_FOUND') throw error
       // A collection is never absent by itself: its message VPN is.
-      await this.#readMsgVpn(signal)
+      await this.#msgVpn.read(signal)
       throw unexpected(this.#client, read, 'the collection is missing although its message VPN is there')
     }
   }
@@ -261,7 +251,7 @@ class SolaceSempBroker implements SolaceBroker {
     try {
       await this.#client.send(request)
     } catch (error) {
-      if (codeOf(error) === 'NOT_FOUND') await this.#vouchForMsgVpn(request.signal)
+      if (codeOf(error) === 'NOT_FOUND') await this.#msgVpn.vouch(request.signal)
       throw error
     }
   }
@@ -271,74 +261,10 @@ class SolaceSempBroker implements SolaceBroker {
       return await read()
     } catch (error) {
       if (codeOf(error) !== 'NOT_FOUND') throw error
-      await this.#vouchForMsgVpn(signal)
+      await this.#msgVpn.vouch(signal)
       return null
     }
   }
-
-  async #vouchForMsgVpn(signal: AbortSignal | undefined): Promise<void> {
-    if (performance.now() - this.#msgVpnReadAtMs > this.#msgVpnFreshMs) await this.#readMsgVpn(signal)
-  }
-
-  async #readMsgVpn(signal: AbortSignal | undefined): Promise<MsgVpn> {
-    const read: SempRead<MsgVpn> = {
-      kind: 'msgVpn',
-      path: this.#paths.msgVpn,
-      select: ['enabled', 'authenticationBasicEnabled', 'authenticationBasicType'],
-      describe: () => `read ${this.#describeMsgVpn()}`,
-      schema: MSG_VPN,
-    }
-    const startedMs = performance.now()
-    try {
-      const msgVpn = await readOne(this.#client, read, signal)
-      this.#msgVpnReadAtMs = startedMs
-      return msgVpn
-    } catch (error) {
-      if (codeOf(error) !== 'NOT_FOUND') throw error
-      this.#msgVpnReadAtMs = Number.NEGATIVE_INFINITY
-      throw new KeymeshError({
-        code: 'MSG_VPN_NOT_FOUND',
-        fate: 'stop',
-        message: `The broker at ${this.#client.address.display} has no ${this.#describeMsgVpn()}.`,
-        hint: 'Nothing was created or deleted. Correct the management settings of the broker, or restore the message VPN.',
-      })
-    }
-  }
-
-  #describeMsgVpn(): string {
-    return `message VPN ${quoteName(this.#msgVpnName)}`
-  }
-}
-
-interface MsgVpn {
-  readonly enabled: boolean
-  readonly authenticationBasicEnabled: boolean
-  readonly authenticationBasicType: string
-}
-
-const MAX_PASSWORD_LENGTH = 128
-
-/** The JSON of a write, and the texts in it that must not come back in a message. */
-function objectBody(
-  ref: ObjectRef,
-  attributes: Attributes,
-  body: Attributes,
-  password: Secret | null,
-): { readonly body: string; readonly secrets: readonly string[] } {
-  checkAttributes(ref, attributes)
-  if (password === null) return { body: JSON.stringify(body), secrets: [] }
-  const text = password.reveal()
-  if (ref.kind !== 'clientUsername' || text.length > MAX_PASSWORD_LENGTH) {
-    throw new KeymeshError({
-      code: 'INVALID_PASSWORD',
-      fate: 'stop',
-      message:
-        ref.kind === 'clientUsername'
-          ? `The password of ${describeObject(ref)} is longer than ${MAX_PASSWORD_LENGTH} characters.`
-          : `A ${OBJECT_WORDS[ref.kind]} has no password.`,
-    })
-  }
-  return { body: JSON.stringify({ ...body, password: text }), secrets: [text] }
 }
 
 async function succeedOn(code: string, sent: Promise<void>): Promise<void> {
