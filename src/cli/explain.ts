@@ -1,0 +1,67 @@
+import { Command } from 'commander'
+import { InvalidInputError } from '../domain/errors.ts'
+import type { RuleResult } from '../domain/visibility.ts'
+import { explainBrokerUse, explainProduct, type NamedBrokerExplanation } from '../store/explain-product.ts'
+import type { CommandDependencies } from './command.ts'
+import type { Output } from './output.ts'
+
+export function explainCommand(dependencies: CommandDependencies): Command {
+  return new Command('explain')
+    .description('say which rule makes a product visible or not, a broker usable or not')
+    .addCommand(productCommand(dependencies))
+    .addCommand(brokerCommand(dependencies))
+}
+
+function productCommand(dependencies: CommandDependencies): Command {
+  return new Command('product')
+    .description('each version of a product: which visibility rule holds, which fails, what to do')
+    .argument('<id>', 'the id of the product')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExit status: 0, visible or not; 2 there is no such product.')
+    .action(async (id: string, _options: object, command: Command) => {
+      const output = dependencies.output(command)
+      const product = await dependencies.withContext(({ db, accountId }) => explainProduct(db, accountId, id))
+      if (product === null) throw unknown('product', id)
+      if (output.json) {
+        output.document(product)
+        return
+      }
+      for (const { version, visible, rules, brokers } of product.versions) {
+        const verdict = visible ? output.paint.green('visible') : output.paint.red('not visible')
+        output.line(`${product.name} (${product.id}) ${version}: ${verdict}`)
+        printRules(rules, output)
+        for (const broker of brokers) printBroker(broker, output)
+      }
+    })
+}
+
+function brokerCommand(dependencies: CommandDependencies): Command {
+  return new Command('broker')
+    .description('which rule lets products use a broker, which does not, what to do')
+    .argument('<id>', 'the id of the broker')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExit status: 0, usable or not; 2 there is no such broker.')
+    .action(async (id: string, _options: object, command: Command) => {
+      const output = dependencies.output(command)
+      const broker = await dependencies.withContext(({ db, accountId }) => explainBrokerUse(db, accountId, id))
+      if (broker === null) throw unknown('broker', id)
+      if (output.json) output.document(broker)
+      else printBroker(broker, output)
+    })
+}
+
+function unknown(what: string, id: string): InvalidInputError {
+  return new InvalidInputError('The command line', [{ message: `there is no ${what} \`${id}\` in this account` }])
+}
+
+function printBroker({ id, usable, rules }: NamedBrokerExplanation, output: Output): void {
+  output.line(`broker ${id}: ${usable ? output.paint.green('usable') : output.paint.red('not usable')}`)
+  printRules(rules, output)
+}
+
+function printRules(rules: readonly RuleResult<string>[], output: Output): void {
+  for (const { rule, holds, explanation, fix } of rules) {
+    const sign = holds ? output.paint.green('ok  ') : output.paint.red('fail')
+    output.line(`  ${sign} ${rule}: ${explanation}${fix === null ? '' : ` ${fix}`}`)
+  }
+}

@@ -1,0 +1,75 @@
+import { Command, InvalidArgumentError } from 'commander'
+import { InvalidInputError, problemLine } from '../domain/errors.ts'
+import { parsePortalFile } from '../portal-file/parse-portal-file.ts'
+import type { ImportChange } from '../store/import-changes.ts'
+import { type ImportOptions, importPortalFile } from '../store/import-portal-file.ts'
+import { cryptoRandom } from '../store/random-source.ts'
+import type { CommandDependencies } from './command.ts'
+import { renderChanges, renderSummary } from './import-changes.ts'
+import type { Output } from './output.ts'
+
+interface ImportCommandOptions {
+  readonly dryRun?: boolean
+  readonly prune?: boolean
+  readonly yesPrune?: number
+}
+
+export function importCommand(dependencies: CommandDependencies): Command {
+  return new Command('import')
+    .description('bring the catalogue and its registrations in step with a portal file')
+    .argument('<file>', 'a YAML file; the documents it names are found beside it')
+    .option('--dry-run', 'print the change and write nothing')
+    .option('--prune', 'also remove what the file does not hold')
+    .option('--yes-prune <count>', 'agree to a prune that removes much: the number of deletions', parseDeletions)
+    .option('--json', 'print one JSON document')
+    .addHelpText(
+      'after',
+      `
+All or nothing: with any problem in the file nothing is written. Registrations that the change reaches are reconciled by
+the running service.
+Exit status: 0 done, or nothing to do; 1 a prune was stopped or something failed; 2 the file has problems.`,
+    )
+    .action(async (path: string, options: ImportCommandOptions, command: Command) => {
+      const output = dependencies.output(command)
+      if (options.yesPrune !== undefined && options.prune !== true) {
+        throw new InvalidInputError('The command line', [{ path: '--yes-prune', message: 'needs --prune' }])
+      }
+      const dryRun = options.dryRun === true
+      const importOptions: ImportOptions = {
+        dryRun,
+        prune: options.prune === true,
+        ...(options.yesPrune === undefined ? {} : { confirmedDeletions: options.yesPrune }),
+      }
+      const { file, changes, raised } = await dependencies.withContext(async (context) => {
+        const { db, sealer, accountId, config } = context
+        const file = await parsePortalFile(path, { env: (name) => config.secretFromEnvironment(name)?.reveal() })
+        const importing = { db, sealer, random: cryptoRandom, nowMs: context.now }
+        return { file, ...(await importPortalFile(importing, accountId, file, importOptions)) }
+      })
+      if (output.json) output.document({ file: path, dryRun, changes, warnings: file.warnings, raised })
+      else {
+        for (const warning of file.warnings) output.line(output.paint.yellow(`warning: ${problemLine(warning)}`))
+        printChanges(changes, { dryRun, raised: raised.length }, output)
+      }
+    })
+}
+
+function printChanges(
+  changes: readonly ImportChange[],
+  outcome: { readonly dryRun: boolean; readonly raised: number },
+  output: Output,
+): void {
+  for (const line of renderChanges(changes)) {
+    const [sign] = line
+    if (sign === '+') output.line(output.paint.green(line))
+    else if (sign === '-') output.line(output.paint.red(line))
+    else output.line(line)
+  }
+  output.line(renderSummary(changes, outcome))
+}
+
+function parseDeletions(text: string): number {
+  const count = Number(text)
+  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('give the number of deletions')
+  return count
+}

@@ -1,0 +1,88 @@
+import { sql } from 'kysely'
+import { z } from 'zod'
+import type { Database } from './database.ts'
+import { brokerPasswordPlace, credentialPlace, type SealPlace } from './sealer-port.ts'
+
+/** A sealed secret where it is stored. */
+export interface SealedRow {
+  /** Orders the rows and stays the same. */
+  readonly key: string
+  readonly place: SealPlace
+  readonly sealed: string
+}
+
+export interface SealedRows {
+  /** Rows in the order of their keys, those after `afterKey` only; fewer than `limit` at the end. */
+  next(afterKey: string | null, limit: number): Promise<readonly SealedRow[]>
+  /** Writes only while the row still holds `expected`; false when a newer secret came in between. */
+  replace(row: SealedRow, expected: string, resealed: string): Promise<boolean>
+}
+
+const TABLES = ['brokers', 'credentials'] as const
+type SealedTable = (typeof TABLES)[number]
+
+const keySchema = z.tuple([z.enum(TABLES), z.string(), z.string()])
+
+/** Every secret of every account, for key rotation: management passwords first, then consumer secrets. */
+export function createSealedRows(db: Database): SealedRows {
+  return {
+    async next(afterKey, limit) {
+      const [afterTable, ...after] = afterKey === null ? [] : keySchema.parse(JSON.parse(afterKey))
+      const rows: SealedRow[] = []
+      for (const table of TABLES.slice(afterTable === undefined ? 0 : TABLES.indexOf(afterTable))) {
+        if (rows.length >= limit) break
+        const start = table === afterTable ? after : []
+        rows.push(...(await readRows(db, table, start, limit - rows.length)))
+      }
+      return rows
+    },
+    async replace({ place }, expected, resealed) {
+      const update =
+        place.table === 'brokers'
+          ? db
+              .updateTable('brokers')
+              .set({ management_password: resealed })
+              .where('management_password', '=', expected)
+              .where('management_password_version', '=', place.version)
+              .where('account_id', '=', place.accountId)
+              .where('id', '=', place.rowId)
+          : db
+              .updateTable('credentials')
+              .set({ secret: resealed })
+              .where('secret', '=', expected)
+              .where('secret_version', '=', place.version)
+              .where('account_id', '=', place.accountId)
+              .where('id', '=', place.rowId)
+      const { numUpdatedRows } = await update.executeTakeFirst()
+      return numUpdatedRows === 1n
+    },
+  }
+}
+
+interface FoundRow {
+  readonly accountId: string
+  readonly id: string
+  readonly sealed: string
+  readonly version: number
+}
+
+async function readRows(
+  db: Database,
+  table: SealedTable,
+  [afterAccount = '', afterId = '']: readonly string[],
+  limit: number,
+): Promise<readonly SealedRow[]> {
+  const [column, version] =
+    table === 'brokers' ? ['management_password', 'management_password_version'] : ['secret', 'secret_version']
+  const { rows } = await sql<FoundRow>`
+    select account_id as "accountId", id, ${sql.ref(column)} as sealed, ${sql.ref(version)} as version
+    from ${sql.table(table)}
+    where (account_id, id) > (${afterAccount}, ${afterId}) and ${sql.ref(column)} is not null
+    order by account_id, id limit ${limit}`.execute(db)
+  const placeOf = table === 'brokers' ? brokerPasswordPlace : credentialPlace
+  return rows.map((row) => ({
+    key: JSON.stringify([table, row.accountId, row.id]),
+    place: placeOf(row.accountId, row.id, row.version),
+    sealed: row.sealed,
+  }))
+}
