@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { KeymeshError } from '../domain/errors.ts'
 import { directoryError, errnoOf } from './embedded-postgres-errors.ts'
 
-const FAST_STOP_MS = 10_000
+const FAST_STOP_MS = 5_000
 const IMMEDIATE_STOP_MS = 5_000
 
 export interface PostmasterFile {

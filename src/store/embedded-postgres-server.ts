@@ -14,7 +14,7 @@ const READY_WITHIN_MS = 600_000
 /** A server that was just killed holds its shared memory until its last child is gone. */
 const PREDECESSOR_GONE_WITHIN_MS = 15_000
 const PORT_ATTEMPTS = 10
-const FAST_STOP_MS = 30_000
+const FAST_STOP_MS = 15_000
 const IMMEDIATE_STOP_MS = 5_000
 
 export interface ServerExit {
@@ -103,11 +103,18 @@ function launch(options: ServerOptions, port: number, reusedPid: number | null):
 }
 
 /**
- * The server's parent is this process. Between the two waits a small shell on a pipe: when this process ends in whatever
- * way, the pipe closes and the shell asks the server for a fast shutdown, which keeps all that was committed.
+ * Becomes the server, after it leaves a small shell behind that waits on a pipe from this process. When this process ends
+ * in whatever way, the pipe closes and the shell asks the server for a fast shutdown, which keeps all that was committed;
+ * a server that is busy with recovery may miss that, so an immediate one follows. The shell is detached by a second fork:
+ * PostgreSQL takes the violent end of any child of its own for a crash of the database.
  */
 const WATCHDOG = `exec 3<&0
-{ read -r line <&3 || kill -INT "$$"; } >/dev/null 2>&1 &
+( {
+  read -r line <&3 && exit
+  kill -INT "$$"
+  for second in 1 2 3 4 5; do sleep 1; kill -0 "$$" || exit; done
+  kill -QUIT "$$"
+} >/dev/null 2>&1 & )
 exec "$@" 3<&- </dev/null`
 
 function spawnServer(options: ServerOptions, port: number, reusedPid: number | null): ChildProcess {
