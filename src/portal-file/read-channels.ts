@@ -64,9 +64,20 @@ function judge(bundle: Bundle, channel: Channel, path: Path, { problems, warning
     problems.push(bundle.problemAt(path, `The channel ${problem}.`))
     return
   }
-  const topics = deriveTopics({ channels: [channel], filters: [], maxTopics: DEFAULT_MAX_TOPICS })
-  if (!topics.ok) warnings.push(bundle.problemAt(path, topics.problem))
-  else for (const warning of topics.warnings) warnings.push(bundle.problemAt(path, warning))
+  const topicsOf = (one: Channel) => deriveTopics({ channels: [one], filters: [], maxTopics: DEFAULT_MAX_TOPICS })
+  const topics = topicsOf(channel)
+  if (topics.ok) {
+    for (const warning of topics.warnings) warnings.push(bundle.problemAt(path, warning))
+    return
+  }
+  const shortest = topicsOf({ ...channel, parameterEnums: shortestValues(channel.parameterEnums) })
+  if (shortest.ok) warnings.push(bundle.problemAt(path, topics.problem))
+  else problems.push(bundle.problemAt(path, shortest.problem))
+}
+
+function shortestValues(enums: Channel['parameterEnums']): Channel['parameterEnums'] {
+  const byLength = (one: string, other: string) => one.length - other.length
+  return Object.fromEntries(Object.entries(enums).map(([name, list]) => [name, list.toSorted(byLength).slice(0, 1)]))
 }
 
 function readParameters(

@@ -50,7 +50,7 @@ function followPath(bundle: Bundle, path: Path): Path {
       : isMap(followed.value)
         ? own(followed.value, String(part))
         : undefined
-    here = [...followed.path, part]
+    here = [...followed.path, isList(followed.value) ? Number(part) : part]
   }
   return here
 }

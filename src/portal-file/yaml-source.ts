@@ -1,4 +1,16 @@
-import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import {
+  type CST,
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  Parser,
+  parseDocument,
+} from 'yaml'
 import type { Problem } from '../domain/errors.ts'
 import type { JsonValue } from './portal-file.ts'
 
@@ -32,7 +44,8 @@ export function problemAt(source: YamlSource, path: Path, message: string): Prob
 
 /** What a person writes is far from these; they keep recursion and memory bounded. */
 const MAX_DEPTH = 200
-const MAX_EXPANDED_CHARACTERS = 64 * 1024 * 1024
+/** Of characters and values. */
+const MAX_EXPANDED_SIZE = 32 * 1024 * 1024
 
 export type YamlResult =
   | { readonly ok: true; readonly source: YamlSource }
@@ -42,6 +55,8 @@ export type YamlResult =
 export function parseYaml(file: string, text: string): YamlResult {
   const lines = new LineCounter()
   try {
+    // Composing recurses, and a text that is nested deeply enough ends the process, so the depth is read first.
+    if (isNestedDeeper(text, MAX_DEPTH)) return tooMuch(file, `The document is nested deeper than ${MAX_DEPTH} levels`)
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, strict: true, uniqueKeys: true })
     const problems = [...document.errors, ...document.warnings].map((error) => ({
       message: error.message,
@@ -49,11 +64,13 @@ export function parseYaml(file: string, text: string): YamlResult {
       line: lines.linePos(error.pos[0]).line,
     }))
     if (problems.length > 0) return { ok: false, problems }
-    const json = JSON.stringify(document.toJS({ maxAliasCount: 100 })) ?? 'null'
-    if (json.length > MAX_EXPANDED_CHARACTERS)
+    const expanded: unknown = document.toJS({ maxAliasCount: 100 })
+    if (!(expandedSize(expanded, new Map()) <= MAX_EXPANDED_SIZE)) {
       return tooMuch(file, 'The document is too large once its aliases are followed')
-    const value: JsonValue = JSON.parse(json)
-    if (isDeeper(value, MAX_DEPTH)) return tooMuch(file, `The document is nested deeper than ${MAX_DEPTH} levels`)
+    }
+    const value: JsonValue = JSON.parse(JSON.stringify(expanded) ?? 'null')
+    if (isDeeper(value, MAX_DEPTH))
+      return tooMuch(file, 'The document is nested too deeply once its aliases are followed')
     return { ok: true, source: toSource(file, value, document, lines) }
   } catch (error) {
     const message =
@@ -64,6 +81,38 @@ export function parseYaml(file: string, text: string): YamlResult {
 }
 
 const tooMuch = (file: string, message: string): YamlResult => ({ ok: false, problems: [{ message, file, line: 1 }] })
+
+/** Reads the syntax without recursion; brackets in text do not count. */
+function isNestedDeeper(text: string, depth: number): boolean {
+  const waiting: { readonly token: CST.Token; readonly level: number }[] = []
+  for (const document of new Parser().parse(text)) {
+    waiting.push({ token: document, level: 0 })
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      const { token, level } = next
+      if (level > depth) return true
+      if (token.type === 'document' && token.value) waiting.push({ token: token.value, level })
+      if (!('items' in token)) continue
+      for (const { key, value } of token.items) {
+        if (key) waiting.push({ token: key, level: level + 1 })
+        if (value) waiting.push({ token: value, level: level + 1 })
+      }
+    }
+  }
+  return false
+}
+
+/** Counts what an alias stands for at each of its places, in one visit each; a value inside itself is endless. */
+function expandedSize(value: unknown, sizes: Map<object, number>): number {
+  if (typeof value === 'string') return value.length + 1
+  if (typeof value !== 'object' || value === null) return 1
+  const known = sizes.get(value)
+  if (known !== undefined) return known
+  sizes.set(value, Number.POSITIVE_INFINITY)
+  let size = 1
+  for (const [key, entry] of Object.entries(value)) size += key.length + expandedSize(entry, sizes)
+  sizes.set(value, size)
+  return size
+}
 
 function isDeeper(value: JsonValue, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return false
@@ -102,8 +151,8 @@ function child(
   part: string | number,
 ): { readonly place: Node; readonly node: Node | null } | null {
   const container = isAlias(parent) ? parent.resolve(document) : parent
-  if (isSeq(container) && typeof part === 'number') {
-    const item = container.items[part]
+  if (isSeq(container)) {
+    const item = container.items[Number(part)]
     return isNode(item) ? { place: item, node: item } : null
   }
   if (!isMap(container)) return null
