@@ -10,6 +10,7 @@ import { startWorkers } from './start-workers.ts'
 
 type Stop = () => Promise<void>
 
+/** One per process: every role and caller shares its connections. */
 export interface OpenQueue {
   readonly backend: QueueBackend
   readonly enqueue: Enqueuer
@@ -36,8 +37,7 @@ export async function openQueue({ config, connectionString, log, now }: Context)
 
 const PATIENCE_MS = 20_000
 
-export async function startWorkerRole(context: Context): Promise<Stop> {
-  const { backend, enqueue } = await openQueue(context)
+export async function startWorkerRole(context: Context, { backend, enqueue }: OpenQueue): Promise<Stop> {
   const { log, config } = context
   const workers = await startWorkers({
     backend,
@@ -49,12 +49,10 @@ export async function startWorkerRole(context: Context): Promise<Stop> {
   })
   return async () => {
     if (!(await workers.close(PATIENCE_MS))) log.warn({ event: 'worker.impatient' }, 'Jobs were left to be run again')
-    await backend.close()
   }
 }
 
-export async function startScheduler(context: Context): Promise<Stop> {
-  const { backend } = await openQueue(context)
+export async function startScheduler(context: Context, { backend }: OpenQueue): Promise<Stop> {
   const { config, db, log, now } = context
   const scheduler = createScheduler({
     backend,
@@ -68,8 +66,5 @@ export async function startScheduler(context: Context): Promise<Stop> {
       log.error({ event: 'schedule.error', schedule, error: errorLine(error) }, 'A schedule could not fire'),
   })
   await scheduler.start()
-  return async () => {
-    await scheduler.stop()
-    await backend.close()
-  }
+  return () => scheduler.stop()
 }

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { startScheduler, startWorkerRole } from '../../jobs/roles.ts'
+import { openQueue, startScheduler, startWorkerRole } from '../../jobs/roles.ts'
 import type { Context } from '../context.ts'
 import { Disposer } from '../disposer.ts'
 import type { CommandDependencies } from './command.ts'
@@ -28,8 +28,10 @@ async function serve(context: Context, signal: AbortSignal): Promise<Error | nul
   const { config, log } = context
   const running = new Disposer()
   try {
-    if (config.roles.includes('worker')) running.defer(await startWorkerRole(context))
-    if (config.roles.includes('scheduler')) running.defer(await startScheduler(context))
+    const queue = await openQueue(context)
+    running.defer(() => queue.backend.close())
+    if (config.roles.includes('worker')) running.defer(await startWorkerRole(context, queue))
+    if (config.roles.includes('scheduler')) running.defer(await startScheduler(context, queue))
     log.info({ event: 'service.started', roles: config.roles }, 'Keymesh is running')
     return await Promise.race([aborted(signal), context.databaseLost])
   } finally {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { openQueue, startScheduler, startWorkerRole } from '../../jobs/roles.ts'
+import { type OpenQueue, openQueue, startScheduler, startWorkerRole } from '../../jobs/roles.ts'
 import { type Config, toConfig } from '../config.ts'
 import { type Context, openContext } from '../context.ts'
 import { Disposer } from '../disposer.ts'
@@ -47,6 +47,7 @@ export interface DemoStory {
 
 export interface Demo {
   readonly context: Context
+  readonly queue: OpenQueue
   readonly sandbox: Sandbox
   readonly summary: DemoSummary
   readonly statuses: readonly BrokerStatusView[]
@@ -64,8 +65,9 @@ export async function runDemo(story: DemoStory, signal: AbortSignal): Promise<De
   try {
     const startedAtMs = performance.now()
     const { context, sandbox } = await start(story, opened)
-    const { enqueue, backend } = await openQueue(context)
-    opened.defer(() => backend.close())
+    const queue = await openQueue(context)
+    const { enqueue } = queue
+    opened.defer(() => queue.backend.close())
     const file = await demoCatalogue(sandbox)
 
     story.step('Importing the sample catalogue')
@@ -73,7 +75,7 @@ export async function runDemo(story: DemoStory, signal: AbortSignal): Promise<De
     story.done(`${changes.length} objects imported, ${raised.length} registrations to bring to their brokers`)
 
     story.step('The worker reconciles')
-    opened.defer(await startWorkerRole(context))
+    opened.defer(await startWorkerRole(context, queue))
     for (const id of raised) await enqueue.registration(context.accountId, registrationId(id))
     await until('all registrations are on their brokers', signal, async () => settled(await statuses(context)))
     story.done(`${total(await statuses(context))} registrations on brokers are in sync, passwords included`)
@@ -114,7 +116,7 @@ export async function runDemo(story: DemoStory, signal: AbortSignal): Promise<De
       foreignUntouched: foreign.untouched(),
       durationMs: Math.round(performance.now() - startedAtMs),
     }
-    return { context, sandbox, summary, statuses: final, dispose: () => opened.dispose() }
+    return { context, queue, sandbox, summary, statuses: final, dispose: () => opened.dispose() }
   } catch (error) {
     await opened.dispose()
     throw error
@@ -234,7 +236,7 @@ async function until(what: string, signal: AbortSignal, holds: () => Promise<boo
 
 /** Goes on healing by itself until the signal: for a person who wants to break things. */
 export async function keepRunning(demo: Demo, signal: AbortSignal): Promise<void> {
-  const stop = await startScheduler(demo.context)
+  const stop = await startScheduler(demo.context, demo.queue)
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve()
     else signal.addEventListener('abort', () => resolve(), { once: true })

@@ -1,0 +1,271 @@
+import { execFile, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import { sql } from 'kysely'
+import { toConfig } from '../../src/config.ts'
+import { type Context, openContext } from '../../src/context.ts'
+import { importPortalFile } from '../../src/store/import-portal-file.ts'
+import { cryptoRandom } from '../../src/store/random-source.ts'
+import type { ChildResult } from './child.ts'
+import { type BenchBroker, benchCatalogue } from './fixture.ts'
+
+interface Case {
+  readonly case: string
+  readonly registrations: number
+  readonly latencyMs: number
+  readonly kind: 'apply' | 'in-sync' | 'drift'
+  readonly goal: number
+}
+
+const OBJECTS_PER_REGISTRATION = 3
+const APPLY_GOAL = 1.25
+const SWEEP_GOAL = 1.15
+const RSS_GOAL = 1.25
+
+export interface ReconcileBenchOptions {
+  readonly sizes: readonly number[]
+  readonly latenciesMs: readonly number[]
+  readonly rounds: number
+  readonly print: (line: object) => void
+}
+
+/** First apply and sweeps against a sandbox in a process of its own; one JSON line per case. */
+export async function benchReconcile({ sizes, latenciesMs, rounds, print }: ReconcileBenchOptions): Promise<void> {
+  const smallest = Math.min(...sizes)
+  const peaksMb = new Map<number, number>()
+  for (const registrations of sizes) {
+    const bench = await Bench.start(registrations)
+    try {
+      for (const latencyMs of latenciesMs) {
+        const of = { registrations, latencyMs }
+        if (registrations === smallest) {
+          print(await bench.measure({ ...of, kind: 'apply', case: name('first-apply', of), goal: APPLY_GOAL }, rounds))
+        } else await bench.settle(latencyMs)
+        const inSync = await bench.measure(
+          { ...of, kind: 'in-sync', case: name('sweep-in-sync', of), goal: SWEEP_GOAL },
+          rounds,
+        )
+        print(inSync)
+        peaksMb.set(registrations, Math.max(peaksMb.get(registrations) ?? 0, inSync.peakRssMb))
+        print(
+          await bench.measure(
+            { ...of, kind: 'drift', case: name('sweep-5-percent-drift', of), goal: SWEEP_GOAL },
+            rounds,
+          ),
+        )
+      }
+    } finally {
+      await bench.close()
+    }
+  }
+  const base = peaksMb.get(smallest) ?? Number.NaN
+  for (const [registrations, peakRssMb] of peaksMb) {
+    if (registrations === smallest) continue
+    const ratio = round(peakRssMb / base)
+    print({ case: `sweep-peak-rss-${registrations}-to-${smallest}`, ratio, goal: RSS_GOAL, peakRssMb, baseRssMb: base })
+  }
+}
+
+const name = (what: string, { registrations, latencyMs }: { registrations: number; latencyMs: number }): string =>
+  `${what}-${registrations}-at-${latencyMs}ms`
+
+const round = (value: number): number => Math.round(value * 1000) / 1000
+const median = (values: readonly number[]): number =>
+  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+
+interface SandboxProcess extends BenchBroker {
+  stop(): Promise<void>
+}
+
+class Bench {
+  readonly #directory: string
+  readonly #sandbox: SandboxProcess
+  readonly #context: Context
+
+  private constructor(directory: string, sandbox: SandboxProcess, context: Context) {
+    this.#directory = directory
+    this.#sandbox = sandbox
+    this.#context = context
+  }
+
+  static async start(registrations: number): Promise<Bench> {
+    const directory = await mkdtemp(join(tmpdir(), 'keymesh-bench-'))
+    const sandbox = await startSandboxProcess()
+    const env = { KEYMESH_DATA_DIR: join(directory, 'data'), KEYMESH_LOG_LEVEL: 'error' }
+    const context = await openContext(toConfig({ env, pid: process.pid, hostname: 'bench' }))
+    const { db, sealer, now, accountId } = context
+    const dependencies = { db, sealer, random: cryptoRandom, nowMs: now }
+    await importPortalFile(dependencies, accountId, benchCatalogue(sandbox, registrations))
+    return new Bench(directory, sandbox, context)
+  }
+
+  async close(): Promise<void> {
+    await this.#context[Symbol.asyncDispose]()
+    await this.#sandbox.stop()
+    await rm(this.#directory, { recursive: true, force: true })
+  }
+
+  /** Everything on the broker, unmeasured. */
+  async settle(latencyMs: number): Promise<void> {
+    await this.#control('latency', { latencyMs: 0 })
+    await this.#run({ BENCH_MODE: 'sweep' })
+    await this.#control('latency', { latencyMs })
+  }
+
+  async measure(of: Case, rounds: number) {
+    const script = join(this.#directory, 'requests.json')
+    await this.#control('latency', { latencyMs: of.latencyMs })
+    await this.#prepare(of)
+    await this.#control('reset')
+    await this.#run({ BENCH_MODE: 'sweep', BENCH_RECORD: script })
+    const requests = await this.#requests()
+    const ours: ChildResult[] = []
+    const bare: ChildResult[] = []
+    for (let index = 0; index < rounds; index += 1) {
+      await this.#prepare(of)
+      ours.push(await this.#run({ BENCH_MODE: 'sweep' }))
+      await this.#prepare(of)
+      bare.push(await this.#run({ BENCH_MODE: 'bare', BENCH_SCRIPT: script }))
+    }
+    // The bare loop leaves a broker that the ledger knows nothing of.
+    if (of.kind === 'apply') {
+      await this.#prepare(of)
+      await this.#run({ BENCH_MODE: 'sweep' })
+    }
+    const seconds = median(ours.map((run) => run.seconds))
+    const bareSeconds = median(bare.map((run) => run.seconds))
+    return {
+      case: of.case,
+      ratio: round(median(ours.map((run, index) => run.seconds / (bare[index]?.seconds ?? Number.NaN)))),
+      goal: of.goal,
+      seconds: round(seconds),
+      bareSeconds: round(bareSeconds),
+      requests,
+      requestsPerObject: round(requests / (of.registrations * OBJECTS_PER_REGISTRATION)),
+      registrationsPerSecond: Math.round(of.registrations / seconds),
+      peakRssMb: Math.round(Math.max(...ours.map((run) => run.maxRssMb))),
+      failed: Math.max(...ours.map((run) => run.failed)),
+      bareFailed: Math.max(...bare.map((run) => run.failed)),
+      rounds,
+    }
+  }
+
+  /** The state of broker and ledger that the case starts from. */
+  async #prepare({ kind }: Case): Promise<void> {
+    switch (kind) {
+      case 'apply':
+        await this.#control('clear')
+        await sql`truncate ledger, drift, runs`.execute(this.#context.db)
+        await sql`update pairs set reached_generation = 0, state = 'lagging', due_at = null`.execute(this.#context.db)
+        return
+      case 'in-sync':
+        return
+      case 'drift':
+        return this.#breakFivePercent()
+      default: {
+        const unreachable: never = kind
+        return unreachable
+      }
+    }
+  }
+
+  /** Every twentieth registration, in turn: a username is disabled, an exception is removed, a queue is switched off. */
+  async #breakFivePercent(): Promise<void> {
+    await this.#control('latency', { latencyMs: 0 })
+    const { rows } = await sql<{ kind: string; name: string }>`
+      select kind, name from (
+        select l.*, row_number() over (partition by kind order by registration_id) as position from ledger l
+        where registration_id is not null
+      ) l
+      where position % 20 = 0 and kind = (array['clientUsername', 'aclProfile', 'queue'])[1 + (position / 20) % 3]`.execute(
+      this.#context.db,
+    )
+    for (const { kind, name: object } of rows) await this.#breakObject(kind, encodeURIComponent(object))
+    await this.#control('latency', { latencyMs: this.#latencyMs })
+  }
+
+  async #breakObject(kind: string, object: string): Promise<void> {
+    if (kind === 'clientUsername') await this.#semp('PATCH', `clientUsernames/${object}`, { enabled: false })
+    else if (kind === 'queue') await this.#semp('PATCH', `queues/${object}`, { egressEnabled: false })
+    else {
+      const topic = encodeURIComponent(`shop/${decodeURIComponent(object)}/orders/shipped`)
+      await this.#semp('DELETE', `aclProfiles/${object}/subscribeTopicExceptions/smf,${topic}`)
+    }
+  }
+
+  #latencyMs = 0
+  #cookie = ''
+
+  async #semp(method: string, path: string, body?: object): Promise<void> {
+    const { url, msgVpnName } = this.#sandbox
+    const login = this.#cookie === '' ? this.#authorization() : { cookie: this.#cookie }
+    const response = await fetch(`${url}/SEMP/v2/config/msgVpns/${msgVpnName}/${path}`, {
+      method,
+      headers: { ...login, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    await response.arrayBuffer()
+    this.#cookie = response.headers.get('set-cookie')?.split(';')[0] ?? this.#cookie
+    if (!response.ok && method !== 'DELETE') throw new Error(`${method} ${path} answered ${response.status}`)
+  }
+
+  async #control(what: string, body?: { readonly latencyMs: number }): Promise<void> {
+    if (body !== undefined && body.latencyMs !== 0) this.#latencyMs = body.latencyMs
+    const response = await fetch(`${this.#sandbox.url}/sandbox/${what}`, {
+      method: 'POST',
+      headers: { ...this.#authorization(), 'content-type': 'application/json' },
+      body: JSON.stringify(body ?? {}),
+    })
+    if (!response.ok) throw new Error(`the sandbox refused ${what}: ${response.status}`)
+  }
+
+  async #requests(): Promise<number> {
+    const response = await fetch(`${this.#sandbox.url}/sandbox/counters`, { headers: this.#authorization() })
+    const { total } = (await response.json()) as { total: number }
+    return total
+  }
+
+  #authorization(): { authorization: string } {
+    const { username, password } = this.#sandbox
+    return { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
+  }
+
+  async #run(env: Record<string, string>): Promise<ChildResult> {
+    const { stdout } = await promisify(execFile)(process.execPath, [join(import.meta.dirname, 'child.js')], {
+      env: {
+        ...process.env,
+        ...env,
+        KEYMESH_DATA_DIR: join(this.#directory, 'data'),
+        BENCH_URL: this.#sandbox.url,
+        BENCH_LOGIN: `${this.#sandbox.username}:${this.#sandbox.password}`,
+      },
+      maxBuffer: 64 * 1024 * 1024,
+    })
+    return JSON.parse(stdout) as ChildResult
+  }
+}
+
+async function startSandboxProcess(): Promise<SandboxProcess> {
+  const main = join(import.meta.dirname, '..', '..', 'src', 'main.js')
+  const child = spawn(process.execPath, [main, 'sandbox', '--brokers', '1', '--full-pages', '--json'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  for await (const line of createInterface({ input: child.stdout })) {
+    const { brokers } = JSON.parse(line) as { brokers: readonly BenchBroker[] }
+    const [broker] = brokers
+    if (broker === undefined) break
+    return {
+      ...broker,
+      stop: async () => {
+        child.kill('SIGTERM')
+        await exited
+      },
+    }
+  }
+  throw new Error('the sandbox did not start')
+}
