@@ -16,6 +16,11 @@ const at = (ms: number): string => new Date(ms).toISOString()
 
 export async function recordSweepStart(db: Database, { broker, runId, trigger, atMs }: SweepStart): Promise<void> {
   await db.transaction().execute(async (trx) => {
+    // Its process ended without a word: a broker has one sweep at a time.
+    await sql`
+      update runs set outcome = 'interrupted', finished_at = ${at(atMs)}
+      where account_id = ${broker.accountId} and broker_id = ${broker.brokerId} and kind = 'sweep'
+        and outcome = 'running'`.execute(trx)
     await sql`
       insert into runs (id, account_id, broker_id, kind, trigger, outcome, started_at)
       values (${runId}, ${broker.accountId}, ${broker.brokerId}, 'sweep', ${trigger}, 'running', ${at(atMs)})`.execute(
