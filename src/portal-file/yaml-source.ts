@@ -10,6 +10,7 @@ import {
   type Node,
   Parser,
   parseDocument,
+  visit,
 } from 'yaml'
 import type { Problem } from '../domain/errors.ts'
 import type { JsonValue } from './portal-file.ts'
@@ -59,10 +60,14 @@ export function parseYaml(file: string, text: string): YamlResult {
     if (isNestedDeeper(text, MAX_DEPTH)) return tooMuch(file, `The document is nested deeper than ${MAX_DEPTH} levels`)
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, strict: true, uniqueKeys: true })
     const problems = [...document.errors, ...document.warnings].map((error) => ({
-      message: error.message,
+      message: withoutExcerpt(error.message),
       file,
       line: lines.linePos(error.pos[0]).line,
     }))
+    const aliases = problems.length > 0 ? [] : unresolvedAliases(document)
+    for (const offset of aliases) {
+      problems.push({ message: 'The anchor of the alias is not there', file, line: lines.linePos(offset).line })
+    }
     if (problems.length > 0) return { ok: false, problems }
     const expanded: unknown = document.toJS({ maxAliasCount: 100 })
     if (!(expandedSize(expanded, new Map()) <= MAX_EXPANDED_SIZE)) {
@@ -78,6 +83,23 @@ export function parseYaml(file: string, text: string): YamlResult {
     const detail = error instanceof ReferenceError ? `: ${error.message}` : ''
     return tooMuch(file, `${message}${detail}`)
   }
+}
+
+/** The library appends what it stumbled over to some messages: a secret that begins with `*` or `!`, for one. */
+const withoutExcerpt = (message: string): string => message.replace(/(?<!The): .*$/s, '')
+
+/** Offsets of aliases without an anchor before them. */
+function unresolvedAliases(document: Document): readonly number[] {
+  const anchors = new Set<string>()
+  const offsets: number[] = []
+  visit(document, {
+    Node: (_, node) => {
+      if (isAlias(node)) {
+        if (!anchors.has(node.source)) offsets.push(node.range?.[0] ?? 0)
+      } else if (node.anchor !== undefined) anchors.add(node.anchor)
+    },
+  })
+  return offsets
 }
 
 const tooMuch = (file: string, message: string): YamlResult => ({ ok: false, problems: [{ message, file, line: 1 }] })
