@@ -10,6 +10,7 @@ import { Secret } from '../../src/domain/secret.ts'
 import type { RunOptions } from '../../src/engine.ts'
 import { parsePortalFile } from '../../src/portal-file/parse-portal-file.ts'
 import type { PortalBroker, PortalFile } from '../../src/portal-file/portal-file.ts'
+import type { Plan } from '../../src/reconcile/plan.ts'
 import type { Pair } from '../../src/reconcile/store-port.ts'
 import type { SweepResult } from '../../src/reconcile/sweep.ts'
 import type { BrokerKey } from '../../src/reconcile/sweep-port.ts'
@@ -154,6 +155,13 @@ export class TestMesh implements AsyncDisposable {
     const results: SweepResult[] = []
     for (const index of this.#imported.brokers.keys()) results.push(await this.sweep(index))
     return results
+  }
+
+  /** What a sweep would do now. */
+  async plans(index = 0, options: Partial<RunOptions> = {}): Promise<readonly Plan[]> {
+    const plans: Plan[] = []
+    for await (const plan of this.context.engine.planBroker(this.key(index), options)) plans.push(plan)
+    return plans
   }
 
   /** Write requests that all brokers got. */
