@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import type { Context } from '../context.ts'
+import { newKey } from '../secrets/key-ring.ts'
 import type { CommandDependencies } from './command.ts'
 import { keysInUse, type ResealReport, removeOldKey, rotateKeys } from './key-rotation.ts'
 import { type Output, table } from './output.ts'
@@ -7,9 +8,26 @@ import { type Output, table } from './output.ts'
 export function keysCommand(dependencies: CommandDependencies): Command {
   return new Command('keys')
     .description('the key ring that seals secrets')
+    .addCommand(generateCommand(dependencies))
     .addCommand(listCommand(dependencies))
     .addCommand(rotateCommand(dependencies))
     .addCommand(removeCommand(dependencies))
+}
+
+function generateCommand(dependencies: CommandDependencies): Command {
+  return new Command('generate')
+    .description('print a new key for KEYMESH_KEYS; it is written nowhere')
+    .addHelpText(
+      'after',
+      `
+KEYMESH_KEYS holds one or more keys as ID:KEY,ID:KEY; the first seals, all of them open. Keep it as you keep a password,
+give it to every replica, and back it up apart from the database: without it no stored secret can be opened.
+Exit status: 0.`,
+    )
+    .action((_options: object, command: Command) => {
+      const { kid, key } = newKey()
+      dependencies.output(command).line(`${kid}:${key.export().toString('base64url')}`)
+    })
 }
 
 function listCommand(dependencies: CommandDependencies): Command {

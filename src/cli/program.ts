@@ -7,6 +7,9 @@ import type { CommandDependencies } from './command.ts'
 import { confirmCommand } from './confirm.ts'
 import { demoCommand } from './demo.ts'
 import { driftCommand } from './drift.ts'
+import { explainCommand } from './explain.ts'
+import { importCommand } from './import.ts'
+import { keysCommand } from './keys.ts'
 import { createOutput, type Streams } from './output.ts'
 import { planCommand } from './plan.ts'
 import { reapplyCommand } from './reapply.ts'
@@ -59,6 +62,8 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     .showHelpAfterError('(keymesh --help shows what there is)')
   const commands = [
     serveCommand(dependencies),
+    importCommand(dependencies),
+    explainCommand(dependencies),
     planCommand(dependencies),
     reconcileCommand(dependencies),
     reapplyCommand(dependencies),
@@ -66,6 +71,7 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     adoptCommand(dependencies),
     driftCommand(dependencies),
     statusCommand(dependencies),
+    keysCommand(dependencies),
     demoCommand(dependencies),
     sandboxCommand(),
   ]
