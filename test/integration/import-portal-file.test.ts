@@ -7,6 +7,7 @@ import { ensureAccount } from '../../src/store/accounts.ts'
 import { type OpenDatabase, openDatabase } from '../../src/store/database.ts'
 import { retireExpired } from '../../src/store/generations.ts'
 import { type ImportDependencies, importPortalFile } from '../../src/store/import-portal-file.ts'
+import { writeAccessRequests } from '../../src/store/import-write-registrations.ts'
 import { cryptoRandom } from '../../src/store/random-source.ts'
 import { credentialPlace } from '../../src/store/sealer-port.ts'
 import { withDatabase } from '../helpers/database.ts'
@@ -381,6 +382,27 @@ describe('an access request', () => {
     expect((await nonce.execute(open.db)).rows).toEqual(before.rows)
   })
 
+  it('that went LIVE while an import was deciding does not fall back', async () => {
+    const account = await newAccount()
+    await importPortalFile(importing, account, portalFile({ registrations: [registration('app-1')] }))
+    await sql`update access_requests set state = 'LIVE' where account_id = ${account}`.execute(open.db)
+    await writeAccessRequests(open.db, cryptoRandom, account, [
+      {
+        registrationId: 'app-1',
+        id: 'request-1',
+        productId: 'orders',
+        productVersion: '1.0.0',
+        planId: 'gold',
+        filters: { region: ['us'] },
+        state: 'APPROVED',
+        approvedAtMs: NOW_MS,
+        expiresAtMs: null,
+        expiredAtMs: null,
+      },
+    ])
+    expect(await requests(account)).toMatchObject([{ state: 'LIVE' }])
+  })
+
   it('keeps the version it was made for until the file names another', async () => {
     const account = await newAccount()
     const file = (request: Parameters<typeof accessRequest>[0], versions: string[]) =>
@@ -665,16 +687,21 @@ describe('a prune', () => {
     expect((await importPortalFile(importing, account, file, { prune: true })).changes).toEqual([])
   })
 
-  it('and the return of a registration start it anew under its old name', async () => {
+  it('and the return of a registration start it anew under its old name, without the requests it had', async () => {
     const account = await newAccount()
     const both = portalFile({ registrations: [registration('app-1'), registration('app-2')] })
-    await importPortalFile(importing, account, both)
+    const requestTwo = accessRequest({ id: accessRequestId('request-2') })
+    const withTwo = registration('app-2', { accessRequests: [accessRequest(), requestTwo] })
+    await importPortalFile(importing, account, portalFile({ registrations: [registration('app-1'), withTwo] }))
     await importPortalFile(importing, account, portalFile({ registrations: [registration('app-1')] }), { prune: true })
     const back = await importPortalFile(importing, account, both)
     expect(back.raised).toEqual(['app-2'])
     expect(await generations(account)).toEqual({ 'app-1': 1, 'app-2': 3 })
     expect(await pairs(account)).toContainEqual(['app-2', 'broker-1', true, 3])
-    expect((await requests(account)).map(({ state }) => state)).toEqual(['APPROVED', 'APPROVED'])
+    expect((await requests(account)).map(({ id, state }) => [id, state])).toEqual([
+      ['request-1', 'APPROVED'],
+      ['request-1', 'APPROVED'],
+    ])
     expect((await importPortalFile(importing, account, both, { prune: true })).changes).toEqual([])
   })
 
