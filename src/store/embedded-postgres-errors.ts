@@ -27,7 +27,7 @@ export function errnoOf(error: unknown): string | undefined {
 
 const KNOWN: readonly { pattern: RegExp; code: string; hint: string }[] = [
   {
-    pattern: /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/i,
+    pattern: /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded|Check free disk space/i,
     code: 'DISK_FULL',
     hint: 'Free some disk space and start again; what was committed is kept.',
   },

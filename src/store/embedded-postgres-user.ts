@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { promisify } from 'node:util'
+import { KeymeshError } from '../domain/errors.ts'
 import { errnoOf } from './embedded-postgres-errors.ts'
 
 /** The customary id of `nobody`: PostgreSQL refuses to run as root. */
@@ -38,6 +39,19 @@ export async function canReach(user: ServerUser, paths: readonly string[]): Prom
     return true
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 1) return false
+    const errno = errnoOf(error)
+    if (errno === 'EPERM' || errno === 'EINVAL') throw userRefused(user.uid, error)
     throw error
   }
+}
+
+/** A container may take root's right to become another user, or not know that user. */
+function userRefused(uid: number, cause: unknown): KeymeshError {
+  return new KeymeshError({
+    code: 'DATABASE_USER_REFUSED',
+    fate: 'stop',
+    message: `PostgreSQL refuses to run as root, and this process may not start it as user ${uid}.`,
+    hint: 'Run Keymesh as an ordinary user, or set DATABASE_URL to a PostgreSQL server of your own.',
+    cause,
+  })
 }

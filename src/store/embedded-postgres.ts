@@ -57,10 +57,18 @@ const connectionSchema = z.object({ token: z.string(), port: z.number().int(), p
  * Serves the data directory's own PostgreSQL, or joins the process that does. Creates whatever is missing. Runs as root
  * too, with PostgreSQL itself as an unprivileged user. A `kill -9` of this process leaves no server behind.
  * Throws KeymeshError: EMBEDDED_POSTGRES_UNAVAILABLE, DATA_DIRECTORY_UNUSABLE, DISK_FULL, DATABASE_VERSION,
- * DATABASE_MISSING, DATABASE_RECORD_MISSING, DATABASE_USER_UNKNOWN, DATABASE_BUSY, DATABASE_START.
+ * DATABASE_MISSING, DATABASE_RECORD_MISSING, DATABASE_USER_UNKNOWN, DATABASE_USER_REFUSED, DATABASE_BUSY, DATABASE_START.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const dataDirectory = await openDataDirectory(options.dataDirectory)
+  try {
+    return await serveOrJoin(options, dataDirectory)
+  } catch (error) {
+    throw directoryError('use the data directory', dataDirectory, error)
+  }
+}
+
+async function serveOrJoin(options: EmbeddedPostgresOptions, dataDirectory: string): Promise<EmbeddedPostgres> {
   const home = await clusterHome(dataDirectory)
   const giveUpAt = performance.now() + JOIN_WITHIN_MS
   for (;;) {
