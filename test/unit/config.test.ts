@@ -31,7 +31,7 @@ describe('a configuration', () => {
       maxTopics: 1000,
       maxDeletes: 200,
       leaseMs: 30_000,
-      concurrency: 8,
+      concurrency: 32,
       pollCron: '*/15 * * * * *',
       sweepCron: '0 * * * *',
       retentionMs: 7_776_000_000,
@@ -88,10 +88,10 @@ describe('a configuration', () => {
   it.each<readonly [sentence: string, env: Environment, problem: string]>([
     [
       'a number that is none',
-      { KEYMESH_CONCURRENCY: 'many' },
-      'KEYMESH_CONCURRENCY must be a whole number from 1 to 256',
+      { KEYMESH_MAX_TOPICS: 'many' },
+      'KEYMESH_MAX_TOPICS must be a whole number from 1 to 100000',
     ],
-    ['a fraction', { KEYMESH_CONCURRENCY: '1.5' }, 'KEYMESH_CONCURRENCY must be a whole number from 1 to 256'],
+    ['a fraction', { KEYMESH_MAX_TOPICS: '1.5' }, 'KEYMESH_MAX_TOPICS must be a whole number from 1 to 100000'],
     [
       'a number below its bound',
       { KEYMESH_MAX_TOPICS: '0' },

@@ -1,12 +1,14 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { DOCUMENT_TABLES, withTable } from '../../scripts/document-tables.ts'
 import { createOutput } from '../../src/cli/output.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { settings } from '../../src/config.ts'
+import { parsePortalFile } from '../../src/portal-file/parse-portal-file.ts'
 import { portalFileSchema } from '../../src/portal-file/portal-file-schema.ts'
 
 const repository = fileURLToPath(new URL('../../', import.meta.url))
@@ -91,6 +93,19 @@ describe('the reference of the portal file', () => {
   })
 })
 
+describe('the README', () => {
+  it('lists every command, and no other', () => {
+    const listed = [...read('README.md').matchAll(/^\| `keymesh ([a-z]+)/gm)].map((match) => match[1])
+    expect(listed.toSorted()).toEqual(program.commands.map((command) => command.name()).toSorted())
+  })
+
+  it('walks through a portal file that can be imported', async () => {
+    const file = await parsePortalFile(join(repository, 'docs/quick-start.yaml'), { env: () => undefined })
+    expect(file.warnings).toEqual([])
+    expect(read('README.md')).toContain(`clientUsernames/${file.registrations[0]?.credentials[0]?.consumerKey}`)
+  })
+})
+
 describe.each(documents)('%s', (path) => {
   const text = read(path)
 
@@ -116,16 +131,20 @@ describe.each(documents)('%s', (path) => {
   it('names only commands and options that the program has', () => {
     // Prose says "Keymesh"; in lower case it is the command.
     const calls = [...text.matchAll(/\bkeymesh ([a-z]+)([^`\n|]*)/g)]
-    const unknown = calls.flatMap(([, name = '', rest = '']) => {
-      const command = program.commands.find((known) => known.name() === name)
-      if (command === undefined) return [name]
-      const options = new Set(command.options.map(({ long }) => long))
-      const named = [...rest.matchAll(/(?<=\s)--[a-z][a-z-]*/g)].map(([option]) => option)
-      return named.filter((option) => !options.has(option) && option !== '--help').map((option) => `${name} ${option}`)
-    })
-    expect(unknown).toEqual([])
+    expect(calls.flatMap(([, name = '', rest = '']) => unknownIn(program, name, rest))).toEqual([])
   })
 })
+
+/** What a call names that the program does not have: the command, its subcommand, or options. */
+function unknownIn(parent: Command, name: string, rest: string): readonly string[] {
+  const command = parent.commands.find((known) => known.name() === name)
+  if (command === undefined) return [name]
+  const [, word = ''] = /^ ([a-z]+)/.exec(rest) ?? []
+  if (command.commands.length > 0 && word !== '') return unknownIn(command, word, rest.slice(word.length + 1))
+  const options = new Set(command.options.map(({ long }) => long))
+  const named = [...rest.matchAll(/(?<=\s)--[a-z][a-z-]*/g)].map(([option]) => option)
+  return named.filter((option) => !options.has(option) && option !== '--help').map((option) => `${name} ${option}`)
+}
 
 const refuse = () => Promise.reject(new Error('no command runs here'))
 const program = createProgram(
