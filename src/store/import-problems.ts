@@ -1,10 +1,11 @@
 import type { Problem } from '../domain/errors.ts'
 import { explainBroker } from '../domain/visibility.ts'
 import type { PortalBroker, PortalFile } from '../portal-file/portal-file.ts'
+import { type VersionFinder, versionFinder } from './import-access-request.ts'
 import { ownedId, versionedId } from './import-changes.ts'
 import { hasUnstorableText, managementAddress } from './import-content.ts'
 import type { DiffOptions } from './import-diff.ts'
-import { type RegistrationsDiff, type VersionFinder, versionFinder } from './import-diff-registrations.ts'
+import type { RegistrationsDiff } from './import-diff-registrations.ts'
 import type { AccessRequestWrite, ImportRemovals, ImportWrites } from './import-plan.ts'
 import type { CatalogueState, StoredBroker } from './import-state.ts'
 
@@ -74,8 +75,10 @@ function messageVpnProblems({ current, file, options, removed }: ProblemInput): 
 }
 
 /** Says nothing of the account that has it. */
-export const takenMessage = (id: string, name: string): string =>
+const takenMessage = (id: string, name: string): string =>
   `broker \`${id}\`: ${name} is in use already and cannot be managed from here`
+
+const countOf = (objects: number): string => `${objects} object${objects === 1 ? '' : 's'}`
 
 /** The ledger says what is on the old message VPN; on another one it would claim objects that are not ours. */
 function movedBrokerProblems({ current, file }: ProblemInput): readonly Problem[] {
@@ -85,7 +88,7 @@ function movedBrokerProblems({ current, file }: ProblemInput): readonly Problem[
     const to = given.management?.msgVpnName
     if (stored === undefined || stored.ownedObjects === 0 || from === undefined || to === undefined) return []
     if (from === to) return []
-    const objects = `${stored.ownedObjects} objects on its message VPN \`${from}\``
+    const objects = `${countOf(stored.ownedObjects)} on its message VPN \`${from}\``
     const message = `broker \`${given.id}\` still has ${objects}; declare \`${to}\` as a new broker instead`
     return [{ path: `brokers[${index}].management.msgVpn`, message }]
   })
@@ -99,8 +102,8 @@ function removedBrokerProblems({ current, removed }: ProblemInput): readonly Pro
   })
 }
 
-export const ownedObjectsMessage = (id: string, count: number | null): string =>
-  `broker \`${id}\` cannot be removed while ${count ?? 'there are'} objects of registrations are on it: keep it in the ` +
+const ownedObjectsMessage = (id: string, count: number): string =>
+  `broker \`${id}\` cannot be removed with ${countOf(count)} of registrations on it: keep it in the ` +
   'file, remove it from the product versions, import, and prune it when the objects are withdrawn'
 
 function accessRequestProblems(input: ProblemInput): readonly Problem[] {

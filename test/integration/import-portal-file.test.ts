@@ -636,8 +636,8 @@ describe('brokers', () => {
     if (moved.management === null) throw new Error('the fixture has management settings')
     const file = portalFile({ brokers: [{ ...moved, management: { ...moved.management, msgVpnName: 'other' } }] })
     expect(await problemsOf(importPortalFile(importing, account, file, { prune: true }))).toEqual([
-      'brokers[0].management.msgVpn: broker `broker-1` still has 1 objects on its message VPN `default`; declare `other` as a new broker instead',
-      'brokers: broker `broker-2` cannot be removed while 1 objects of registrations are on it: keep it in the file, remove it from the product versions, import, and prune it when the objects are withdrawn',
+      'brokers[0].management.msgVpn: broker `broker-1` still has 1 object on its message VPN `default`; declare `other` as a new broker instead',
+      'brokers: broker `broker-2` cannot be removed with 1 object of registrations on it: keep it in the file, remove it from the product versions, import, and prune it when the objects are withdrawn',
     ])
   })
 })

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { AccessRequestState } from '../../src/domain/registration.ts'
 import type { PortalAccessRequest } from '../../src/portal-file/portal-file.ts'
+import { requestState } from '../../src/store/import-access-request.ts'
 import { canonicalJson, hasUnstorableText, managementAddress } from '../../src/store/import-content.ts'
-import { requestState } from '../../src/store/import-diff-registrations.ts'
 import { cryptoRandom } from '../../src/store/random-source.ts'
 
 type Given = PortalAccessRequest['state']
