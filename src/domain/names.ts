@@ -6,7 +6,7 @@ const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567'
 
 /**
  * The ACL profile of a registration: its id where the broker takes it as it is, else `~` and a 128-bit hash of it.
- * No id contains `~` outside the part after `@`, and ids that have such a part are used as they are only without one,
+ * No id begins with `~`, and an id that has one after its `@` is never used as it is,
  * so two registrations never share a name.
  */
 export function aclProfileName(registrationId: string): string {

@@ -1,7 +1,7 @@
 import type { Channel, Viewpoint } from '../domain/catalogue.ts'
 import { InvalidInputError, type Problem } from '../domain/errors.ts'
+import type { JsonObject, JsonValue } from '../domain/portal-file.ts'
 import { type Bundle, bundleReferences } from './bundle-references.ts'
-import type { JsonObject, JsonValue } from './portal-file.ts'
 import { isMap, own } from './portal-file-references.ts'
 import { readBoundedFile } from './read-bounded-file.ts'
 import { readChannels } from './read-channels.ts'

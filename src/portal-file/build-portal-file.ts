@@ -1,8 +1,6 @@
 import { type BrokerPolicy, DEFAULT_BROKER_POLICY, type Plan, PROTOCOLS } from '../domain/catalogue.ts'
 import type { Problem } from '../domain/errors.ts'
 import { accessRequestId, brokerId, consumerKey, eventApiId, productId, registrationId } from '../domain/ids.ts'
-import { Secret } from '../domain/secret.ts'
-import type { AsyncApiDocument } from './asyncapi-document.ts'
 import type {
   CustomAttribute,
   PortalBroker,
@@ -10,7 +8,9 @@ import type {
   PortalFile,
   PortalProduct,
   PortalRegistration,
-} from './portal-file.ts'
+} from '../domain/portal-file.ts'
+import { Secret } from '../domain/secret.ts'
+import type { AsyncApiDocument } from './asyncapi-document.ts'
 import { normaliseUrl } from './portal-file-references.ts'
 import type { PortalFileInput } from './portal-file-schema.ts'
 import { newestVersion } from './semantic-version.ts'
@@ -28,12 +28,12 @@ export interface FileResources {
 
 /** Typed data from a file without problems: defaults filled in, references resolved, secrets wrapped. */
 export function buildPortalFile(source: YamlSource, input: PortalFileInput, resources: FileResources): PortalFile {
-  const warnings: Problem[] = []
+  const warnings = [...new Set(resources.documents.values())].flatMap(
+    (document): readonly Problem[] => document.warnings,
+  )
   const eventApis = input.eventApis.flatMap((item, position) => {
     const document = resources.documents.get(position)
-    if (document === undefined) return []
-    warnings.push(...document.warnings)
-    return [toEventApi(item, document)]
+    return document === undefined ? [] : [toEventApi(item, document)]
   })
   const brokers = input.brokers.map((item, position) => {
     const broker = toBroker(item, resources)

@@ -1,6 +1,6 @@
 import type { Problem } from '../domain/errors.ts'
+import type { JsonObject, JsonValue } from '../domain/portal-file.ts'
 import type { Bundle } from './bundle-references.ts'
-import type { JsonObject, JsonValue } from './portal-file.ts'
 import { isList, isMap, own } from './portal-file-references.ts'
 import type { Path } from './yaml-source.ts'
 

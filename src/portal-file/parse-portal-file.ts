@@ -3,10 +3,10 @@ import { dirname, isAbsolute, join } from 'node:path'
 import type { z } from 'zod'
 import { InvalidInputError, type Problem } from '../domain/errors.ts'
 import { consumerSecretProblem } from '../domain/names.ts'
+import type { JsonObject, JsonValue, PortalFile } from '../domain/portal-file.ts'
 import { DEFAULT_MAX_TOPICS, deriveTopics } from '../domain/topics.ts'
-import { type AsyncApiDocument, readAsyncApiDocument } from './asyncapi-document.ts'
+import { type AsyncApiDocument, type AsyncApiOptions, readAsyncApiDocument } from './asyncapi-document.ts'
 import { buildPortalFile, type FileResources } from './build-portal-file.ts'
-import type { JsonObject, JsonValue, PortalFile } from './portal-file.ts'
 import {
   eventApiReferences,
   type Item,
@@ -115,17 +115,18 @@ function valueAt(root: JsonObject, path: Path): JsonValue | undefined {
 async function readDocuments(source: YamlSource, root: Item) {
   const byPosition = new Map<number, AsyncApiDocument>()
   const problems: Problem[] = []
+  // Validation is slow, and versions of an Event API may share a document.
+  const reading = new Map<string, Promise<AsyncApiDocument>>()
   for (const item of itemsOf(root, 'eventApis')) {
     const document = textOf(item, 'document')
     if (document === undefined || document === '') continue
     const viewpoint = textOf(item, 'viewpoint')
+    const options: AsyncApiOptions = viewpoint === 'client' || viewpoint === 'provider' ? { viewpoint } : {}
+    const key = JSON.stringify([document, options])
+    const read = reading.get(key) ?? readAsyncApiDocument(beside(source.file, document), options)
+    reading.set(key, read)
     try {
-      const path = beside(source.file, document)
-      const read = await readAsyncApiDocument(
-        path,
-        viewpoint === 'client' || viewpoint === 'provider' ? { viewpoint } : {},
-      )
-      byPosition.set(Number(item.path[1]), read)
+      byPosition.set(Number(item.path[1]), await read)
     } catch (error) {
       if (!(error instanceof InvalidInputError)) throw error
       const place = `${formatPath(item.path)}.document (line ${source.lineOf([...item.path, 'document'])})`

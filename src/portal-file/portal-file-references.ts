@@ -1,5 +1,5 @@
 import type { Problem } from '../domain/errors.ts'
-import type { JsonObject, JsonValue } from './portal-file.ts'
+import type { JsonObject, JsonValue } from '../domain/portal-file.ts'
 import { newestVersion } from './semantic-version.ts'
 import { type Path, problemAt, type YamlSource } from './yaml-source.ts'
 

@@ -1,9 +1,9 @@
 import type { Channel, Viewpoint } from '../domain/catalogue.ts'
 import type { Problem } from '../domain/errors.ts'
+import type { JsonValue } from '../domain/portal-file.ts'
 import { channelProblem, DEFAULT_MAX_TOPICS, deriveTopics } from '../domain/topics.ts'
 import type { Bundle } from './bundle-references.ts'
 import { follow } from './follow-references.ts'
-import type { JsonValue } from './portal-file.ts'
 import { isList, isMap, own } from './portal-file-references.ts'
 import type { Path } from './yaml-source.ts'
 

@@ -1,7 +1,7 @@
 import type { Problem } from '../domain/errors.ts'
+import type { JsonValue } from '../domain/portal-file.ts'
 import type { Bundle } from './bundle-references.ts'
 import { type Followed, follow } from './follow-references.ts'
-import type { JsonValue } from './portal-file.ts'
 import { isList, isMap, own } from './portal-file-references.ts'
 import type { Path } from './yaml-source.ts'
 

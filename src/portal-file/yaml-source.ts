@@ -13,7 +13,7 @@ import {
   visit,
 } from 'yaml'
 import type { Problem } from '../domain/errors.ts'
-import type { JsonValue } from './portal-file.ts'
+import type { JsonValue } from '../domain/portal-file.ts'
 
 /** A place in a document: keys and positions from its root. */
 export type Path = readonly (string | number)[]

@@ -60,14 +60,14 @@ describe('queueName', () => {
   const parts = { accountId: 'acme', registrationId: 'app-1', accessRequestId: 'ar-1' }
 
   it('is stable: a changed name would leave queues behind', () => {
-    expect(queueName(parts)).toBe('keymesh-bw77pxsqrhmlcrypizlmdaw26q')
-    expect(queueName({ ...parts, eventApiId: 'parcels' })).toBe('keymesh-7ensk7lvnyln6ugczwppbufvxq')
+    expect(queueName(parts)).toBe('keymesh-bdw7f3sno6qmxxh6slf62hv23e')
+    expect(queueName({ ...parts, eventApiId: 'parcels' })).toBe('keymesh-zvbwx7oparoxv6dzlqazqnqc4a')
   })
 
   it('differs when any part differs, also when text moves from one part to the next', () => {
     const text = fc.string({ maxLength: 4 })
     const anyParts = fc.record(
-      { accountId: text, registrationId: text, accessRequestId: text, eventApiId: text },
+      { accountId: text, registrationId: text, accessRequestId: text, eventApiId: text, nonce: text },
       { requiredKeys: ['accountId', 'registrationId', 'accessRequestId'] },
     )
     fc.assert(
