@@ -11,6 +11,6 @@ export interface BrokerKey {
 export interface SweepStore {
   /** Pairs that reached their generation and have objects there: what the broker should hold now. */
   settled(broker: BrokerKey, signal?: AbortSignal): AsyncIterable<readonly RegistrationFacts[]>
-  /** Pairs that lag, wait, or met an error or a conflict: a sweep tries each of them again. */
+  /** Pairs that lag, wait, are due again, or met an error or a conflict: a sweep tries each of them again. */
   unsettled(broker: BrokerKey, signal?: AbortSignal): AsyncIterable<readonly Pair[]>
 }

@@ -20,7 +20,8 @@ const HAS_OBJECTS = sql`exists (select from ledger l where l.account_id = p.acco
   and l.registration_id = p.registration_id)`
 /** A withdrawn registration counts while its grace period lasts: what was switched off must stay so. */
 const SETTLED = sql`p.reached_generation = p.generation and p.state = 'in-sync' and (p.wanted or ${HAS_OBJECTS})`
-const UNSETTLED = sql`not (p.reached_generation = p.generation and p.state = 'in-sync')`
+/** In sync and due again: a grace period is over, and bulk reads see nothing of that. */
+const UNSETTLED = sql`(not (p.reached_generation = p.generation and p.state = 'in-sync') or p.due_at <= now())`
 
 async function* settled(
   db: Database,
