@@ -1,6 +1,6 @@
 import type { Channel } from '../../src/domain/catalogue.ts'
 import { eventApiId } from '../../src/domain/ids.ts'
-import type { PortalBroker, PortalFile, PortalRegistration } from '../../src/portal-file/portal-file.ts'
+import type { PortalBroker, PortalFile, PortalRegistration } from '../../src/domain/portal-file.ts'
 import type { SandboxBroker } from '../../src/sandbox/sandbox-broker.ts'
 import { eventApi, plan, product, productVersion, registration, suppliedCredential } from './import-fixtures.ts'
 
