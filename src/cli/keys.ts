@@ -1,8 +1,7 @@
 import { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { newKey } from '../secrets/key-ring.ts'
+import { generateKey, keysInUse, type ResealReport, removeOldKey, rotateKeys } from '../key-rotation.ts'
 import type { CommandDependencies } from './command.ts'
-import { keysInUse, type ResealReport, removeOldKey, rotateKeys } from './key-rotation.ts'
 import { type Output, table } from './output.ts'
 
 export function keysCommand(dependencies: CommandDependencies): Command {
@@ -25,8 +24,7 @@ give it to every replica, and back it up apart from the database: without it no 
 Exit status: 0.`,
     )
     .action((_options: object, command: Command) => {
-      const { kid, key } = newKey()
-      dependencies.output(command).line(`${kid}:${key.export().toString('base64url')}`)
+      dependencies.output(command).line(generateKey())
     })
 }
 

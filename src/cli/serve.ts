@@ -1,7 +1,7 @@
 import { Command } from 'commander'
-import { openQueue, startScheduler, startWorkerRole } from '../../jobs/roles.ts'
 import type { Context } from '../context.ts'
 import { Disposer } from '../disposer.ts'
+import { openQueue, startScheduler, startWorkerRole } from '../roles.ts'
 import type { CommandDependencies } from './command.ts'
 
 export function serveCommand(dependencies: CommandDependencies): Command {

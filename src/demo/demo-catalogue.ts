@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { accessRequestId, consumerKey, registrationId } from '../domain/ids.ts'
+import type { PortalBroker, PortalFile, PortalRegistration } from '../domain/portal-file.ts'
 import { Secret } from '../domain/secret.ts'
 import { parsePortalFile } from '../portal-file/parse-portal-file.ts'
-import type { PortalBroker, PortalFile, PortalRegistration } from '../portal-file/portal-file.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
 /** The sample catalogue, its brokers pointed at the sandbox. */

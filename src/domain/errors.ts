@@ -74,9 +74,8 @@ export function codeOf(error: unknown): string {
 export function errorLine(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   const hint = error instanceof KeymeshError && error.hint !== undefined ? ` ${error.hint}` : ''
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed (PostgreSQL refuses NUL)
-  return `${text}${hint}`
-    .toWellFormed()
-    .replace(/[\u0000-\u0009\u000b-\u001f\u007f]/g, ' ')
-    .slice(0, 2000)
+  return `${text}${hint}`.toWellFormed().replace(CONTROL_CHARACTERS, ' ').slice(0, 2000)
 }
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed (PostgreSQL refuses NUL)
+const CONTROL_CHARACTERS = /[\u0000-\u0009\u000b-\u001f\u007f]/g

@@ -1,5 +1,6 @@
 import { codeOf } from '../domain/errors.ts'
-import type { Sealer, SealPlace } from './seal.ts'
+import type { SealPlace } from '../domain/seal-place.ts'
+import type { Sealer } from './seal.ts'
 
 /** One column of secrets, as the store offers it to rotation. */
 export interface SealedRows {

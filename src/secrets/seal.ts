@@ -2,19 +2,9 @@ import { createDecipheriv, type KeyObject, webcrypto } from 'node:crypto'
 import { FlattenedEncrypt } from 'jose'
 import { z } from 'zod'
 import { KeymeshError } from '../domain/errors.ts'
+import type { SealPlace } from '../domain/seal-place.ts'
 import { Secret } from '../domain/secret.ts'
 import type { KeyRing } from './key-ring.ts'
-
-/** Where a sealed secret belongs. It opens there and nowhere else. */
-export interface SealPlace {
-  readonly accountId: string
-  readonly table: string
-  /** Names the row in its table; the parts of a longer key must not be joined ambiguously. */
-  readonly rowId: string
-  readonly column: string
-  /** Of the secret, so that an older one put back does not open. */
-  readonly version: number
-}
 
 export interface Sealer {
   /** Id of the key that seals. */

@@ -1,5 +1,5 @@
+import type { PortalAccessRequest, PortalFile, PortalProductVersion } from '../domain/portal-file.ts'
 import type { AccessRequestState } from '../domain/registration.ts'
-import type { PortalAccessRequest, PortalFile, PortalProductVersion } from '../portal-file/portal-file.ts'
 import type { AccessRequestWrite } from './import-plan.ts'
 import { type CatalogueState, isCounted, type StoredAccessRequest, type StoredProductVersion } from './import-state.ts'
 

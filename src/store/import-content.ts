@@ -8,7 +8,7 @@ import type {
   PortalProduct,
   PortalProductVersion,
   PortalRegistration,
-} from '../portal-file/portal-file.ts'
+} from '../domain/portal-file.ts'
 import type { AttributeChange } from './import-changes.ts'
 import type { ResolvedAccessRequest } from './import-state.ts'
 

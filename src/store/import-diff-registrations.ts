@@ -1,4 +1,4 @@
-import type { PortalCredential, PortalFile, PortalRegistration } from '../portal-file/portal-file.ts'
+import type { PortalCredential, PortalFile, PortalRegistration } from '../domain/portal-file.ts'
 import { resolveAccessRequest, versionFinder } from './import-access-request.ts'
 import { type AttributeChange, type ImportChange, ownedId } from './import-changes.ts'
 import {

@@ -1,4 +1,4 @@
-import type { PortalBroker, PortalEventApi, PortalFile } from '../portal-file/portal-file.ts'
+import type { PortalBroker, PortalEventApi, PortalFile } from '../domain/portal-file.ts'
 import { type AttributeChange, type ImportChange, type ImportKind, versionedId } from './import-changes.ts'
 import {
   applicationDomainContent,

@@ -1,5 +1,4 @@
 import type { Problem } from '../domain/errors.ts'
-import type { Secret } from '../domain/secret.ts'
 import type {
   PortalApplicationDomain,
   PortalBroker,
@@ -9,7 +8,8 @@ import type {
   PortalProduct,
   PortalProductVersion,
   PortalRegistration,
-} from '../portal-file/portal-file.ts'
+} from '../domain/portal-file.ts'
+import type { Secret } from '../domain/secret.ts'
 import type { ImportChange } from './import-changes.ts'
 import type { StoredAccessRequest } from './import-state.ts'
 

@@ -1,6 +1,6 @@
 import type { Problem } from '../domain/errors.ts'
+import type { PortalBroker, PortalFile } from '../domain/portal-file.ts'
 import { explainBroker } from '../domain/visibility.ts'
-import type { PortalBroker, PortalFile } from '../portal-file/portal-file.ts'
 import { type VersionFinder, versionFinder } from './import-access-request.ts'
 import { ownedId, versionedId } from './import-changes.ts'
 import { hasUnstorableText, managementAddress } from './import-content.ts'

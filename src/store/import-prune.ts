@@ -1,5 +1,5 @@
 import { KeymeshError } from '../domain/errors.ts'
-import type { PortalFile } from '../portal-file/portal-file.ts'
+import type { PortalFile } from '../domain/portal-file.ts'
 import { type ImportChange, type ImportKind, ownedId, versionedId } from './import-changes.ts'
 import type { AccessRequestWrite, ImportRemovals, Touched, VersionKey } from './import-plan.ts'
 import { type CatalogueState, isCounted } from './import-state.ts'

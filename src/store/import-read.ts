@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { brokerId, eventApiId, productId, registrationId } from '../domain/ids.ts'
-import type { PortalFile } from '../portal-file/portal-file.ts'
+import type { PortalFile } from '../domain/portal-file.ts'
 import type { Database } from './database.ts'
 import { versionedId } from './import-changes.ts'
 import { managementAddress } from './import-content.ts'

@@ -1,5 +1,4 @@
 import type { BrokerPolicy, ManagementSettings, MessagingSettings, ProductState } from '../domain/catalogue.ts'
-import type { AccessRequestState, Filters } from '../domain/registration.ts'
 import type {
   PortalApplicationDomain,
   PortalEnvironment,
@@ -8,7 +7,8 @@ import type {
   PortalProduct,
   PortalProductVersion,
   PortalRegistration,
-} from '../portal-file/portal-file.ts'
+} from '../domain/portal-file.ts'
+import type { AccessRequestState, Filters } from '../domain/registration.ts'
 
 /** All of one account that a portal file can change. Maps are by id; soft-deleted registrations are not in it. */
 export interface CatalogueState {

@@ -4,7 +4,7 @@ import type {
   PortalEnvironment,
   PortalEventApi,
   PortalEventMesh,
-} from '../portal-file/portal-file.ts'
+} from '../domain/portal-file.ts'
 import type { Database } from './database.ts'
 import { brokerContent, documentRevision, managementAddress, revisionOf } from './import-content.ts'
 import type { BrokerWrite } from './import-plan.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { PortalProduct } from '../portal-file/portal-file.ts'
+import type { PortalProduct } from '../domain/portal-file.ts'
 import type { Database } from './database.ts'
 import { productContent, productVersionContent, revisionOf } from './import-content.ts'
 import type { ProductVersionWrite, VersionKey } from './import-plan.ts'

@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { z } from 'zod'
+import type { SealPlace } from '../domain/seal-place.ts'
 import type { Database } from './database.ts'
-import { brokerPasswordPlace, credentialPlace, type SealPlace } from './sealer-port.ts'
+import { brokerPasswordPlace, credentialPlace } from './sealer-port.ts'
 
 /** A sealed secret where it is stored. */
 export interface SealedRow {

@@ -1,13 +1,5 @@
+import type { SealPlace } from '../domain/seal-place.ts'
 import type { Secret } from '../domain/secret.ts'
-
-/** Where a sealed value belongs: bound to it, so that a value moved to another row or column cannot be opened. */
-export interface SealPlace {
-  readonly accountId: string
-  readonly table: string
-  readonly rowId: string
-  readonly column: string
-  readonly version: number
-}
 
 /** What the store needs of the sealing code. */
 export interface Sealer {

@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
-import type { Context } from '../context.ts'
-import { InvalidInputError, KeymeshError } from '../domain/errors.ts'
-import { addKey, type KeyRing, newKey, promoteKey, removeKey } from '../secrets/key-ring.ts'
-import { readKeyRingFile, writeKeyRingFile } from '../secrets/key-ring-file.ts'
-import { type ResealOptions, type ResealOutcome, resealAll } from '../secrets/rotate.ts'
-import { kidOf } from '../secrets/seal.ts'
-import type { Database } from '../store/database.ts'
-import { createSealedRows } from '../store/sealed-rows.ts'
+import type { Context } from './context.ts'
+import { InvalidInputError, KeymeshError } from './domain/errors.ts'
+import { addKey, type KeyRing, newKey, promoteKey, removeKey } from './secrets/key-ring.ts'
+import { readKeyRingFile, writeKeyRingFile } from './secrets/key-ring-file.ts'
+import { type ResealOptions, type ResealOutcome, resealAll } from './secrets/rotate.ts'
+import { kidOf } from './secrets/seal.ts'
+import type { Database } from './store/database.ts'
+import { createSealedRows } from './store/sealed-rows.ts'
 
 type KeyContext = Pick<Context, 'db' | 'sealer' | 'keyRing' | 'keyRingFile'>
 
@@ -22,6 +22,12 @@ export interface ResealReport extends ResealOutcome {
   readonly kid: string
   /** The other keys of the ring. */
   readonly oldKids: readonly string[]
+}
+
+/** A new key as KEYMESH_KEYS takes it: shown to the operator, written nowhere. */
+export function generateKey(): string {
+  const { kid, key } = newKey()
+  return `${kid}:${key.export().toString('base64url')}`
 }
 
 const READ_BATCH = 500

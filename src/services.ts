@@ -1,9 +1,9 @@
-import type { Context } from '../src/context.ts'
-import { listManagedBrokers } from '../src/store/broker-settings.ts'
-import { retireExpired } from '../src/store/generations.ts'
-import { laggingPairs, pairsOfRegistration } from '../src/store/pairs.ts'
-import { pruneRecords } from '../src/store/prune.ts'
-import type { JobServices } from './job-services.ts'
+import type { JobServices } from '../jobs/job-services.ts'
+import type { Context } from './context.ts'
+import { listManagedBrokers } from './store/broker-settings.ts'
+import { retireExpired } from './store/generations.ts'
+import { laggingPairs, pairsOfRegistration } from './store/pairs.ts'
+import { pruneRecords } from './store/prune.ts'
 
 const RETIRE_BATCH = 500
 

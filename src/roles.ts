@@ -1,12 +1,12 @@
-import type { Context } from '../src/context.ts'
-import { errorLine } from '../src/domain/errors.ts'
-import { createEnqueuer, type Enqueuer } from '../src/queue/enqueue.ts'
-import type { QueueBackend } from '../src/queue/job-queue.ts'
-import { openQueueBackend } from '../src/queue/queue-backend.ts'
-import { createScheduler } from '../src/queue/schedules.ts'
-import { readLastTick, recordTick } from '../src/store/schedule-ticks.ts'
+import { startWorkers } from '../jobs/start-workers.ts'
+import type { Context } from './context.ts'
+import { errorLine } from './domain/errors.ts'
+import { createEnqueuer, type Enqueuer } from './queue/enqueue.ts'
+import type { QueueBackend } from './queue/job-queue.ts'
+import { openQueueBackend } from './queue/queue-backend.ts'
+import { createScheduler } from './queue/schedules.ts'
 import { createJobServices } from './services.ts'
-import { startWorkers } from './start-workers.ts'
+import { readLastTick, recordTick } from './store/schedule-ticks.ts'
 
 type Stop = () => Promise<void>
 
