@@ -17,6 +17,8 @@ export interface ChildResult {
   readonly seconds: number
   readonly requests: number
   readonly failed: number
+  /** Of this process: user and system. */
+  readonly cpuSeconds: number
   readonly maxRssMb: number
 }
 
@@ -29,9 +31,11 @@ interface RecordedRequest {
 const { BENCH_MODE: mode, BENCH_SCRIPT: script = '', BENCH_RECORD: record, ...environment } = process.env
 
 const result = mode === 'bare' ? await bare() : await sweep()
-process.stdout.write(`${JSON.stringify({ ...result, maxRssMb: process.resourceUsage().maxRSS / 1024 })}\n`)
+const { maxRSS, userCPUTime, systemCPUTime } = process.resourceUsage()
+const cpuSeconds = (userCPUTime + systemCPUTime) / 1e6
+process.stdout.write(`${JSON.stringify({ ...result, cpuSeconds, maxRssMb: maxRSS / 1024 })}\n`)
 
-async function sweep(): Promise<Omit<ChildResult, 'maxRssMb'>> {
+async function sweep(): Promise<Omit<ChildResult, 'cpuSeconds' | 'maxRssMb'>> {
   const recorded: RecordedRequest[] = []
   if (record !== undefined) {
     subscribe('undici:request:create', (message) => {
@@ -68,7 +72,7 @@ async function sweep(): Promise<Omit<ChildResult, 'maxRssMb'>> {
 }
 
 /** The same requests in the same order, with the same concurrency, through the same HTTP client. */
-async function bare(): Promise<Omit<ChildResult, 'maxRssMb'>> {
+async function bare(): Promise<Omit<ChildResult, 'cpuSeconds' | 'maxRssMb'>> {
   const requests = JSON.parse(await readFile(script, 'utf8')) as readonly RecordedRequest[]
   const pool = new Pool(environment.BENCH_URL ?? '', { connections: REQUEST_CONCURRENCY, pipelining: 1 })
   const limits = { timeoutMs: 60_000, timedOut: new Error('no answer') }

@@ -1,7 +1,7 @@
 import { DEFAULT_BROKER_POLICY } from '../../src/domain/catalogue.ts'
 import { accessRequestId, brokerId, eventApiId, productId, registrationId } from '../../src/domain/ids.ts'
+import type { PortalFile } from '../../src/domain/portal-file.ts'
 import { Secret } from '../../src/domain/secret.ts'
-import type { PortalFile } from '../../src/portal-file/portal-file.ts'
 
 export interface BenchBroker {
   readonly url: string

@@ -1,7 +1,6 @@
 import { createSecretKey } from 'node:crypto'
 import { DEFAULT_BROKER_POLICY } from '../../src/domain/catalogue.ts'
 import { accessRequestId, brokerId, consumerKey, eventApiId, productId, registrationId } from '../../src/domain/ids.ts'
-import { Secret } from '../../src/domain/secret.ts'
 import type {
   PortalAccessRequest,
   PortalBroker,
@@ -11,7 +10,8 @@ import type {
   PortalProduct,
   PortalProductVersion,
   PortalRegistration,
-} from '../../src/portal-file/portal-file.ts'
+} from '../../src/domain/portal-file.ts'
+import { Secret } from '../../src/domain/secret.ts'
 import { createSealer } from '../../src/secrets/seal.ts'
 import type { RandomSource } from '../../src/store/random-source.ts'
 

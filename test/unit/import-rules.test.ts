@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { PortalAccessRequest } from '../../src/domain/portal-file.ts'
 import type { AccessRequestState } from '../../src/domain/registration.ts'
-import type { PortalAccessRequest } from '../../src/portal-file/portal-file.ts'
 import { requestState } from '../../src/store/import-access-request.ts'
 import { canonicalJson, hasUnstorableText, managementAddress } from '../../src/store/import-content.ts'
 import { cryptoRandom } from '../../src/store/random-source.ts'

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import type { SealPlace } from '../../src/domain/seal-place.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import { addKey, newKey, newKeyRing, promoteKey, removeKey } from '../../src/secrets/key-ring.ts'
 import { resealAll, type SealedRow, type SealedRows } from '../../src/secrets/rotate.ts'
-import { createSealer, kidOf, type Sealer, type SealPlace } from '../../src/secrets/seal.ts'
+import { createSealer, kidOf, type Sealer } from '../../src/secrets/seal.ts'
 
 const oldRing = newKeyRing()
 const next = newKey()

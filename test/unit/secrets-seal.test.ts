@@ -3,9 +3,10 @@ import fc from 'fast-check'
 import { flattenedDecrypt } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { KeymeshError } from '../../src/domain/errors.ts'
+import type { SealPlace } from '../../src/domain/seal-place.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import { addKey, type KeyRing, newKey, newKeyRing, promoteKey, removeKey } from '../../src/secrets/key-ring.ts'
-import { createSealer, kidOf, type SealPlace } from '../../src/secrets/seal.ts'
+import { createSealer, kidOf } from '../../src/secrets/seal.ts'
 
 const place: SealPlace = { accountId: 'acme', table: 'credentials', rowId: 'r1', column: 'secret', version: 3 }
 const placeArbitrary = fc.record({
