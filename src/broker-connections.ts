@@ -1,5 +1,5 @@
 import { createSolaceBroker } from './brokers/solace/solace-broker.ts'
-import { KeymeshError } from './domain/errors.ts'
+import { codeOf, KeymeshError } from './domain/errors.ts'
 import type { BrokerFacts, BrokerPort } from './reconcile/ports.ts'
 import type { BrokerKey } from './reconcile/sweep-port.ts'
 import { readBrokerAccess } from './store/broker-settings.ts'
@@ -63,11 +63,11 @@ const CREATED_FRESH_MS = 5000
 
 /**
  * What runs side by side have in common is done once: the broker's facts, read at the start of each, serve all runs
- * that begin within a second, and a shared client profile is created by the first that needs it.
+ * that begin within a second, and a shared client profile that one of them created is no conflict for the others.
  */
 function shared(port: BrokerPort): BrokerPort {
   let read: { readonly facts: Promise<BrokerFacts>; readonly atMs: number } | null = null
-  const creations = new Map<string, { readonly created: Promise<void>; readonly atMs: number }>()
+  const createdAtMs = new Map<string, number>()
 
   const facts = (): Promise<BrokerFacts> => {
     const nowMs = performance.now()
@@ -80,15 +80,16 @@ function shared(port: BrokerPort): BrokerPort {
     }
     return read.facts
   }
-  const create: BrokerPort['create'] = (object, password, signal) => {
+  const create: BrokerPort['create'] = async (object, password, signal) => {
     if (object.kind !== 'clientProfile') return port.create(object, password, signal)
-    const nowMs = performance.now()
-    const known = creations.get(object.name)
-    if (known !== undefined && nowMs - known.atMs <= CREATED_FRESH_MS) return known.created
-    const created = port.create(object, password, signal)
-    creations.set(object.name, { created, atMs: nowMs })
-    created.catch(() => creations.delete(object.name))
-    return created
+    try {
+      await port.create(object, password, signal)
+      createdAtMs.set(object.name, performance.now())
+    } catch (error) {
+      // Another run of ours was faster after this one had seen the profile absent.
+      const ours = performance.now() - (createdAtMs.get(object.name) ?? Number.NEGATIVE_INFINITY) <= CREATED_FRESH_MS
+      if (codeOf(error) !== 'ALREADY_EXISTS' || !ours) throw error
+    }
   }
   return {
     facts,
