@@ -21,6 +21,8 @@ export interface PortalFile {
   readonly registrations: readonly PortalRegistration[]
   /** What does not stop the import and a person should know. */
   readonly warnings: readonly Problem[]
+  /** The 1-based line of a path such as `brokers[0].management.msgVpn`; absent when no file was read. */
+  readonly lineOf?: (path: string) => number
 }
 
 export interface PortalEnvironment {

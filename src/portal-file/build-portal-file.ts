@@ -14,7 +14,7 @@ import type { AsyncApiDocument } from './asyncapi-document.ts'
 import { normaliseUrl } from './portal-file-references.ts'
 import type { PortalFileInput } from './portal-file-schema.ts'
 import { newestVersion } from './semantic-version.ts'
-import { problemAt, type YamlSource } from './yaml-source.ts'
+import { parsePath, problemAt, type YamlSource } from './yaml-source.ts'
 
 /** What a portal file names and does not hold itself. */
 export interface FileResources {
@@ -57,6 +57,7 @@ export function buildPortalFile(source: YamlSource, input: PortalFileInput, reso
       return toRegistration(item, input, resources)
     }),
     warnings,
+    lineOf: (path) => source.lineOf(parsePath(path)),
   }
 }
 

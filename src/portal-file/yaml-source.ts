@@ -39,6 +39,10 @@ export function formatPath(path: Path): string {
     .join('')
 }
 
+/** The other way round, for paths whose keys are plain words. */
+export const parsePath = (text: string): Path =>
+  [...text.matchAll(/\[(\d+)\]|([^.[\]]+)/g)].map(([, position, key]) => (key === undefined ? Number(position) : key))
+
 export function problemAt(source: YamlSource, path: Path, message: string): Problem {
   return { message, path: formatPath(path), file: source.file, line: source.lineOf(path) }
 }

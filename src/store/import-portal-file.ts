@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { sql } from 'kysely'
-import { InvalidInputError, KeymeshError } from '../domain/errors.ts'
+import { InvalidInputError, KeymeshError, type Problem } from '../domain/errors.ts'
 import type { PortalFile } from '../domain/portal-file.ts'
 import type { Secret } from '../domain/secret.ts'
 import type { Database } from './database.ts'
@@ -88,10 +88,18 @@ async function planImport(task: ImportTask): Promise<ImportPlan> {
     differingSecrets: await compareSecrets(task.sealer, current, file),
     takenAddresses: await readTakenAddresses(db, accountId, file),
   })
-  if (plan.problems.length > 0) throw new InvalidInputError(file.file, plan.problems)
+  if (plan.problems.length > 0) throw new InvalidInputError(file.file, plan.problems.map(placedIn(file)))
   guardPrune(current, plan.changes, options.confirmedDeletions)
   return plan
 }
+
+const placedIn =
+  ({ file, lineOf }: PortalFile) =>
+  (problem: Problem): Problem => ({
+    ...problem,
+    file,
+    ...(problem.path === undefined || lineOf === undefined ? {} : { line: lineOf(problem.path) }),
+  })
 
 /** Opens what the file also gives, and tells only which differ. */
 async function compareSecrets(sealer: Sealer, current: CatalogueState, file: PortalFile): Promise<DifferingSecrets> {

@@ -107,6 +107,16 @@ describe('the import command', () => {
     expect(JSON.parse(out)).toEqual({ file: path, dryRun: false, changes: [], warnings: [], raised: [] })
   })
 
+  it('says in which line a problem stands that only the store knows', async () => {
+    const path = join(directory, 'second-broker.yaml')
+    const second = PORTAL.replaceAll('broker1', 'broker2').replace('id: orders\n', 'id: orders2\n')
+    await writeFile(path, second.replace('ordersApi', 'ordersApi2').replace('[ordersApi]', '[ordersApi2]'))
+    const line = second.split('\n').findIndex((text) => text.includes('msgVpn')) + 1
+    await expect(run('import', path)).rejects.toMatchObject({
+      problems: [{ file: path, path: 'brokers[0].management', line }],
+    })
+  })
+
   it('stops a prune of all registrations until the number is agreed to', async () => {
     const path = join(directory, 'without-registrations.yaml')
     await writeFile(path, PORTAL)
