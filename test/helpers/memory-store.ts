@@ -71,6 +71,10 @@ export class MemoryStore implements ReconcileStore, SweepStore {
     return row
   }
 
+  putSecret(pair: Pair, consumerKey: string, secret: StoredSecret): void {
+    this.#secrets.set(secretKey(pair, consumerKey), secret)
+  }
+
   row(pair: Pair): MemoryPair {
     const row = this.#pairs.get(pairKey(pair))
     if (row === undefined) throw new Error(`no pair ${pairKey(pair)}`)
@@ -168,7 +172,8 @@ export class MemoryStore implements ReconcileStore, SweepStore {
   }
 
   async *unsettled(broker: BrokerKey): AsyncIterable<readonly Pair[]> {
-    const rows = this.#rowsOf(broker).filter((row) => !isSettled(row))
+    const isDue = (row: MemoryPair): boolean => row.dueAtMs !== null && row.dueAtMs <= this.now()
+    const rows = this.#rowsOf(broker).filter((row) => !isSettled(row) || isDue(row))
     for (const chunk of chunks(rows, this.#chunkSize)) yield chunk.map(({ pair }) => pair)
   }
 
