@@ -25,7 +25,8 @@ const columns = sql`p.account_id as account, p.broker_id as broker, p.registrati
 export async function laggingPairs(db: Database, limit: number): Promise<readonly Pair[]> {
   const { rows } = await sql<PairRow>`
     select ${columns} from pairs p
-    join brokers b on b.account_id = p.account_id and b.id = p.broker_id and b.management is not null
+    join brokers b on b.account_id = p.account_id and b.id = p.broker_id
+      and b.management is not null and b.management_password is not null
     where (p.reached_generation < p.generation and (p.due_at is null or p.due_at <= now())) or p.due_at <= now()
     order by coalesce(p.due_at, p.changed_at) limit ${limit}`.execute(db)
   return rows.map(toPair)
