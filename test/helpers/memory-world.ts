@@ -1,4 +1,7 @@
+import { type ObjectKind, objectKey } from '../../src/domain/broker-object.ts'
 import { runId } from '../../src/domain/ids.ts'
+import type { RegistrationOnBroker } from '../../src/domain/registration.ts'
+import type { LedgerEntry } from '../../src/reconcile/ledger.ts'
 import type { PlannedRegistration, PlanSettings } from '../../src/reconcile/plan-registration.ts'
 import type { BrokerPort } from '../../src/reconcile/ports.ts'
 import {
@@ -68,5 +71,53 @@ export class MemoryWorld {
     const before = this.broker.writes.length
     await work()
     return this.broker.writes.slice(before)
+  }
+}
+
+/** A world that knows one registration, not yet on the broker. */
+export function worldOf(
+  registration: RegistrationOnBroker,
+  options: ConstructorParameters<typeof MemoryWorld>[0] = {},
+): MemoryWorld {
+  const world = new MemoryWorld(options)
+  world.store.put(PAIR, { registration })
+  return world
+}
+
+/** All that is on the broker, passwords included. */
+export const snapshot = (broker: FakeBroker) =>
+  broker.keys().map((key) => {
+    const [kind = '', ...rest] = key.split('/')
+    const name = rest.join('/')
+    return [key, broker.peek({ kind: kind as ObjectKind, name }), broker.passwords.get(name)]
+  })
+
+export const ledgerOf = (world: MemoryWorld): Readonly<Record<string, LedgerEntry>> =>
+  Object.fromEntries(world.store.ledger(PAIR).map((entry) => [objectKey(entry.object), entry]))
+
+/** The port of a store as a plain object, to replace single methods of. */
+export const reconcileStore = (store: MemoryStore): ReconcileStore => ({
+  acquire: store.acquire.bind(store),
+  facts: store.facts.bind(store),
+  mayWrite: store.mayWrite.bind(store),
+  intend: store.intend.bind(store),
+  secret: store.secret.bind(store),
+  finish: store.finish.bind(store),
+})
+
+/** The port of a broker as a plain object, to replace single methods of. */
+export function brokerPort(broker: FakeBroker): BrokerPort {
+  return {
+    facts: broker.facts.bind(broker),
+    get: broker.get.bind(broker),
+    list: broker.list.bind(broker),
+    members: broker.members.bind(broker),
+    queuedMessages: broker.queuedMessages.bind(broker),
+    create: broker.create.bind(broker),
+    update: broker.update.bind(broker),
+    addMember: broker.addMember.bind(broker),
+    removeMember: broker.removeMember.bind(broker),
+    delete: broker.delete.bind(broker),
+    close: broker.close.bind(broker),
   }
 }
