@@ -316,8 +316,67 @@ create table schedule_ticks (
 );
 `
 
+const identity = `
+create table users (
+  id text primary key,
+  name text not null,
+  password_hash text not null,
+  -- In every user token; raised when the tokens that are out must end.
+  token_generation integer not null default 1,
+  created_at timestamptz not null default now()
+);
+create unique index users_by_name on users (lower(name));
+create table memberships (
+  user_id text not null references users(id) on delete cascade,
+  account_id text not null references accounts(id),
+  roles text[] not null,
+  created_at timestamptz not null default now(),
+  primary key (user_id, account_id)
+);
+create index memberships_by_account on memberships (account_id);
+create table api_tokens (
+  id text primary key,
+  account_id text not null,
+  user_id text not null,
+  name text not null,
+  -- SHA-256 of the token's 256 random bits, in hexadecimal.
+  secret_hash text not null,
+  permissions text[] not null,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz,
+  foreign key (user_id, account_id) references memberships(user_id, account_id) on delete cascade
+);
+create index api_tokens_by_member on api_tokens (account_id, user_id);
+create table sign_in_attempts (
+  -- A digest of what is counted: an address, a user name, or both together.
+  subject text primary key,
+  attempts integer not null,
+  window_ends_at timestamptz not null
+);
+create index sign_in_attempts_by_end on sign_in_attempts (window_ends_at);
+create table audit (
+  id bigint generated always as identity primary key,
+  at timestamptz not null,
+  -- Null: before an account was chosen.
+  account_id text,
+  -- user, apiToken, host
+  actor_kind text not null,
+  actor_id text,
+  actor_name text not null,
+  action text not null,
+  subject text not null,
+  -- done, refused, failed
+  outcome text not null,
+  request_id text,
+  address text
+);
+create index audit_by_account on audit (account_id, id desc);
+create index audit_by_age on audit (at);
+`
+
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'catalogue', sql: catalogue },
   { version: 2, name: 'registrations', sql: registrations },
   { version: 3, name: 'reconciliation', sql: reconciliation },
+  { version: 4, name: 'identity', sql: identity },
 ]

@@ -8,6 +8,7 @@ import type {
   ProductState,
   Viewpoint,
 } from '../domain/catalogue.ts'
+import type { Permission, UserRole } from '../domain/permissions.ts'
 import type { AccessRequestState, Filters } from '../domain/registration.ts'
 
 /** Read as a value, written as JSON text: the driver would make a PostgreSQL array of a JavaScript one. */
@@ -301,6 +302,52 @@ export interface ScheduleTicksTable {
   last_tick_at: Timestamp
 }
 
+export interface UsersTable {
+  id: string
+  name: string
+  password_hash: string
+  token_generation: Generated<number>
+  created_at: DefaultTimestamp
+}
+
+export interface MembershipsTable {
+  user_id: string
+  account_id: string
+  roles: UserRole[]
+  created_at: DefaultTimestamp
+}
+
+export interface ApiTokensTable {
+  id: string
+  account_id: string
+  user_id: string
+  name: string
+  secret_hash: string
+  permissions: Permission[]
+  created_at: DefaultTimestamp
+  expires_at: NullableTimestamp
+}
+
+export interface SignInAttemptsTable {
+  subject: string
+  attempts: number
+  window_ends_at: Timestamp
+}
+
+export interface AuditTable {
+  id: ColumnType<number, never, never>
+  at: Timestamp
+  account_id: string | null
+  actor_kind: 'user' | 'apiToken' | 'host'
+  actor_id: string | null
+  actor_name: string
+  action: string
+  subject: string
+  outcome: 'done' | 'refused' | 'failed'
+  request_id: string | null
+  address: string | null
+}
+
 /** Row types by table, as `migrations.ts` creates them. */
 export interface Schema {
   accounts: AccountsTable
@@ -324,4 +371,9 @@ export interface Schema {
   drift: DriftTable
   broker_status: BrokerStatusTable
   schedule_ticks: ScheduleTicksTable
+  users: UsersTable
+  memberships: MembershipsTable
+  api_tokens: ApiTokensTable
+  sign_in_attempts: SignInAttemptsTable
+  audit: AuditTable
 }
