@@ -1,3 +1,5 @@
+import { productDocuments } from './product-documents-migration.ts'
+
 /** One forward step of the schema. A breaking one stops older programs from starting. */
 export interface Migration {
   readonly version: number
@@ -379,4 +381,5 @@ export const migrations: readonly Migration[] = [
   { version: 2, name: 'registrations', sql: registrations },
   { version: 3, name: 'reconciliation', sql: reconciliation },
   { version: 4, name: 'identity', sql: identity },
+  { version: 5, name: 'product documents', sql: productDocuments },
 ]

@@ -117,6 +117,29 @@ export interface ProductVersionsTable {
   revision: string
   created_at: DefaultTimestamp
   updated_at: DefaultTimestamp
+  /** A user id, at least four characters long. */
+  created_by: Generated<string>
+  changed_by: Generated<string>
+}
+
+/** Published versions as the API shows them, kept by triggers; read-only for the program. */
+export interface ProductDocumentsTable {
+  account_id: ColumnType<string, never, never>
+  product_id: ColumnType<string, never, never>
+  version: ColumnType<string, never, never>
+  state: ColumnType<ProductState, never, never>
+  version_key: ColumnType<readonly string[], never, never>
+  /** The newest RELEASED version: what lists and details show of the product. */
+  listed: ColumnType<boolean, never, never>
+  revision: ColumnType<string, never, never>
+  document: ColumnType<unknown, never, never>
+}
+
+/** A view of the usable brokers. */
+export interface GatewayDocumentsView {
+  account_id: ColumnType<string, never, never>
+  id: ColumnType<string, never, never>
+  document: ColumnType<unknown, never, never>
 }
 
 export interface ProductVersionEventApisTable {
@@ -361,6 +384,8 @@ export interface Schema {
   product_version_event_apis: ProductVersionEventApisTable
   product_version_brokers: ProductVersionBrokersTable
   plans: PlansTable
+  product_documents: ProductDocumentsTable
+  gateway_documents: GatewayDocumentsView
   registrations: RegistrationsTable
   access_requests: AccessRequestsTable
   credentials: CredentialsTable
