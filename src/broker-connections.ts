@@ -69,9 +69,9 @@ function shared(port: BrokerPort): BrokerPort {
   let read: { readonly facts: Promise<BrokerFacts>; readonly atMs: number } | null = null
   const createdAtMs = new Map<string, number>()
 
-  const facts = (): Promise<BrokerFacts> => {
+  const facts: BrokerPort['facts'] = (_signal, { fresh } = { fresh: false }) => {
     const nowMs = performance.now()
-    if (read === null || nowMs - read.atMs > FACTS_FRESH_MS) {
+    if (read === null || fresh || nowMs - read.atMs > FACTS_FRESH_MS) {
       const reading = port.facts()
       read = { facts: reading, atMs: nowMs }
       reading.catch(() => {

@@ -16,8 +16,11 @@ export interface BrokerFacts {
  * message VPN that was read); every other failure throws a KeymeshError with a code and a fate.
  */
 export interface BrokerPort {
-  /** Throws `MSG_VPN_NOT_FOUND` when the message VPN is missing. Must succeed once before any read may answer null. */
-  facts(signal?: AbortSignal): Promise<BrokerFacts>
+  /**
+   * Throws `MSG_VPN_NOT_FOUND` when the message VPN is missing. Must succeed once before any read may answer null.
+   * Runs side by side may share an answer that is a moment old, unless `fresh`.
+   */
+  facts(signal?: AbortSignal, options?: { readonly fresh: boolean }): Promise<BrokerFacts>
   /** One object with its attributes; members are empty until `members` reads them. */
   get(ref: ObjectRef, signal?: AbortSignal): Promise<BrokerObject | null>
   /** Pages of the largest size, in no order, until the broker's cursor ends; attributes only. */

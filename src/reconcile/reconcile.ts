@@ -155,8 +155,11 @@ export async function planNow(
   }
   const brokerFacts = await broker.facts(signal)
   const observed = await observe(broker, wanted.refs, signal)
-  // "Not found" proves absence only while the message VPN exists: it may have gone after the first read.
-  const confirmed: BrokerFacts = [...observed.values()].includes(null) ? await broker.facts(signal) : brokerFacts
+  // "Not found" proves absence only while the message VPN exists: it may have gone after the first read. What the ledger
+  // knows is taken for gone on no older word than this; a creation finds out by itself.
+  const fresh = facts.ledger.some(({ object }) => observed.get(objectKey(object)) === null)
+  const absent = [...observed.values()].includes(null)
+  const confirmed: BrokerFacts = absent ? await broker.facts(signal, { fresh }) : brokerFacts
   const nowMs = now()
   const queuedMessages = await readQueuedMessages(
     broker,

@@ -246,12 +246,15 @@ class SolaceSempBroker implements SolaceBroker {
     }
   }
 
-  /** A write that the broker answers with code 6 may be about the message VPN: then that is the error. */
+  /**
+   * A write that the broker answers with code 6 may be about the message VPN: then that is the error. It is read anew,
+   * for a deletion that finds nothing counts as done.
+   */
   async #write(request: SempRequest): Promise<void> {
     try {
       await this.#client.send(request)
     } catch (error) {
-      if (codeOf(error) === 'NOT_FOUND') await this.#msgVpn.vouch(request.signal)
+      if (codeOf(error) === 'NOT_FOUND') await this.#msgVpn.read(request.signal)
       throw error
     }
   }
