@@ -60,6 +60,8 @@ export class Engine {
       // Progress is a courtesy: when it cannot be written, the sweep's own statements will say so.
       recordSweepProgress(db, key, progress).catch(() => undefined)
     }
+    // A sweep writes good news in any case: another process may have written bad news meanwhile.
+    this.#recordedAtMs.delete(nameOf(key))
     try {
       const broker = await this.#reachable(key, options.signal)
       const dependencies = { ...this.#reconcileDependencies(broker, options), ...this.#sweepDependencies() }
