@@ -94,11 +94,23 @@ type Failed = { readonly ok: false; readonly problem: string }
 /** Values by parameter; a parameter that is not there is unbound. */
 type Bindings = ReadonlyMap<string, readonly string[]>
 
+type Template = ReturnType<typeof parseTemplate>
+
+/** Thousands of registrations share the channels of a product: each is read once. */
+const templates = new WeakMap<Channel, Template>()
+
+function templateOf(channel: Channel): Template {
+  const known = templates.get(channel)
+  if (known !== undefined) return known
+  const problem = channelProblem(channel)
+  const template: Template = problem === null ? parseTemplate(channel.name) : { ok: false, problem }
+  templates.set(channel, template)
+  return template
+}
+
 function deriveChannel(channel: Channel, input: TopicsInput, used: Set<string>): Derived<{ topics: Set<string> }> {
-  const template = parseTemplate(channel.name)
+  const template = templateOf(channel)
   if (!template.ok) return template
-  const enumProblem = channelProblem(channel)
-  if (enumProblem !== null) return { ok: false, problem: enumProblem }
   const bound = bind(template.parameters, channel, input.filters, used)
   if (!bound.ok) return bound
   const warnings = new Set(bound.warnings)

@@ -56,7 +56,7 @@ export function desiredState(input: DesiredInput): DesiredResult {
     guaranteedSend ||= result.publish.length > 0
     guaranteedReceive ||= result.subscribe.length > 0
     for (const group of queueGroups(request)) {
-      const grouped = topics(request, group.channels)
+      const grouped = group.eventApiId === null ? result : topics(request, group.channels)
       if (!grouped.ok) return { ok: false, problem: `access request ${request.id}: ${grouped.problem}` }
       const queue = desiredQueue(input, request, group.eventApiId, grouped.subscribe)
       if (queue !== null) queues.push(queue)

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { type BrokerObject, type ObjectKind, type ObjectRef, objectKey } from '../domain/broker-object.ts'
 import type { RegistrationId } from '../domain/ids.ts'
 import { stateText } from './canonical.ts'
@@ -60,6 +60,6 @@ export class ExpectedState {
 }
 
 function hash52(text: string): number {
-  const bytes = createHash('sha256').update(text).digest()
+  const bytes = hash('sha256', text, 'buffer')
   return bytes.readUIntBE(0, 6) * 16 + ((bytes[6] ?? 0) >> 4)
 }
