@@ -1,7 +1,13 @@
-import type { Kysely } from 'kysely'
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
+import { runId } from '../../src/domain/ids.ts'
 import { Secret } from '../../src/domain/secret.ts'
-import type { Pair } from '../../src/reconcile/store-port.ts'
+import {
+  type ReconcileDependencies,
+  type ReconcileOutcome,
+  reconcileRegistration,
+} from '../../src/reconcile/reconcile.ts'
+import type { Pair, ReconcileStore } from '../../src/reconcile/store-port.ts'
+import type { BrokerKey } from '../../src/reconcile/sweep-port.ts'
 import { type OpenDatabase, openDatabase } from '../../src/store/database.ts'
 import { raiseGenerations } from '../../src/store/generations.ts'
 import { laggingPairs, requestPasswords } from '../../src/store/pairs.ts'
@@ -10,7 +16,8 @@ import type { Schema } from '../../src/store/schema.ts'
 import { credentialPlace, type Sealer } from '../../src/store/sealer-port.ts'
 import { createSweepStore } from '../../src/store/sweep-store.ts'
 import { type StoreSubject, secretOf } from '../contract/reconcile-store-contract.ts'
-import { channel, DIRECT, policyOf } from '../helpers/sample.ts'
+import { FakeBroker } from '../helpers/fake-broker.ts'
+import { channel, DIRECT, pairOf, policyOf, SETTINGS } from '../helpers/sample.ts'
 
 /** Seals by writing the place beside the text: enough to see that a value is opened where it belongs. */
 export const openSealer: Sealer = {
@@ -142,5 +149,46 @@ export class DatabaseSubject implements StoreSubject {
       insert into plans (account_id, product_id, version, id, name, class_of_service_policy, position)
       values (${account}, ${product}, '1.0.0', 'plan', 'Plan', ${JSON.stringify(DIRECT)}, 0)
       on conflict do nothing`.execute(this.db)
+  }
+}
+
+/** Runs on the database, each broker in memory. */
+export class DatabaseWorld extends DatabaseSubject {
+  /** How many runs there were; the last is `run-` and this number. */
+  runs = 0
+  readonly #brokers = new Map<string, FakeBroker>()
+
+  /** The broker `broker1` of the account `acme`. */
+  get broker(): FakeBroker {
+    return this.brokerOf(pairOf('any'))
+  }
+
+  brokerOf({ accountId, brokerId }: BrokerKey): FakeBroker {
+    const key = JSON.stringify([accountId, brokerId])
+    const broker = this.#brokers.get(key) ?? new FakeBroker()
+    this.#brokers.set(key, broker)
+    return broker
+  }
+
+  dependencies(broker: BrokerKey, store: ReconcileStore = this.store, holder = 'worker-1'): ReconcileDependencies {
+    const newRunId = () => {
+      this.runs += 1
+      return runId(`run-${this.runs}`)
+    }
+    const port = this.brokerOf(broker)
+    return { broker: port, store, now: Date.now, newRunId, holder, leaseMs: 60_000, settings: SETTINGS }
+  }
+
+  run(pair: Pair = pairOf('app-a'), store?: ReconcileStore, holder?: string): Promise<ReconcileOutcome> {
+    return reconcileRegistration(this.dependencies(pair, store, holder), { pair, trigger: 'on-demand' })
+  }
+
+  async rows(table: 'pairs' | 'ledger' | 'runs' | 'drift' | 'access_requests') {
+    const query = sql<Record<string, unknown>>`select * from ${sql.table(table)} order by 1, 2, 3, 4`
+    return (await query.execute(this.db)).rows
+  }
+
+  async requestStates(): Promise<readonly unknown[]> {
+    return (await this.rows('access_requests')).map(({ state }) => state)
   }
 }
