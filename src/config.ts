@@ -1,7 +1,9 @@
+import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { InvalidInputError, type Problem } from './domain/errors.ts'
 import { Secret } from './domain/secret.ts'
+import { passwordProblem, userNameProblem } from './domain/user-names.ts'
 
 /** Every setting of the service: name, what it means, how it is read. The documents' table is checked against it. */
 export interface Setting {
@@ -49,6 +51,46 @@ const duration = (fallback: string) =>
       message: 'must be a number and a unit, such as 90s, 15m, 24h or 7d',
     })
     .transform((value) => Number(value.slice(0, -1)) * (UNITS_MS[value.slice(-1)] ?? 0))
+
+const optionalDuration = optionalText
+  .refine((value) => value === null || /^\d{1,6}[smhd]$/.test(value), {
+    message: 'must be a number and a unit, such as 90s, 15m, 24h or 7d',
+  })
+  .transform((value) => (value === null ? null : Number(value.slice(0, -1)) * (UNITS_MS[value.slice(-1)] ?? 0)))
+
+const flag = (fallback: boolean) =>
+  text(String(fallback))
+    .pipe(z.enum(['true', 'false'], 'must be true or false'))
+    .transform((value) => value === 'true')
+
+const userName = (fallback: string) =>
+  text(fallback).superRefine((value, context) => {
+    const problem = userNameProblem(value)
+    if (problem !== null) context.addIssue({ code: 'custom', message: problem })
+  })
+
+/** Addresses and networks, or the names that stand for private ones. */
+const proxies = text('').transform((value, context): readonly string[] => {
+  const found = value
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+  if (!found.every(isProxy)) {
+    context.addIssue({
+      code: 'custom',
+      message: 'must be addresses or networks such as 10.0.0.0/8, or loopback, linklocal, uniquelocal',
+    })
+  }
+  return found
+})
+
+function isProxy(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
+  const [address = '', bits, ...more] = text.split('/')
+  const family = isIP(address)
+  if (family === 0 || more.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128))
+}
 
 const cron = (fallback: string) =>
   text(fallback).refine((value) => /^(\S+\s+){4,5}\S+$/.test(value), {
@@ -102,6 +144,41 @@ const SETTINGS = {
   KEYMESH_CONCURRENCY: [integer(32, 2, 256), 'Registrations reconciled side by side on one broker.', '32'],
   KEYMESH_POLL_CRON: [cron('*/15 * * * * *'), 'When lagging registrations are looked for.', '*/15 * * * * *'],
   KEYMESH_SWEEP_CRON: [cron('0 * * * *'), 'When every broker is fully reconciled.', '0 * * * *'],
+  PORT: [integer(8080, 0, 65_535), 'Port of the API; 0 takes any free one.', '8080'],
+  KEYMESH_HOST: [text('0.0.0.0'), 'Address that the API listens on.', '0.0.0.0'],
+  KEYMESH_TRUST_PROXY: [
+    proxies,
+    'Proxies in front, by address or network, separated by commas: what they say of the client is believed.',
+    null,
+  ],
+  KEYMESH_RATE_LIMIT: [
+    integer(6000, 0, 10_000_000),
+    'Requests that one client address may send in a minute; 0 for no limit.',
+    '6000',
+  ],
+  KEYMESH_ADMIN_USERNAME: [
+    userName('admin'),
+    'User name of the administrator that the first start creates when there is no user.',
+    'admin',
+  ],
+  KEYMESH_ADMIN_PASSWORD: [
+    optionalText.refine((value) => value === null || passwordProblem(value) === null, {
+      message: 'must be 8 to 256 characters long',
+    }),
+    'Password of that administrator; without it one is made and printed once.',
+    null,
+  ],
+  KEYMESH_USER_TOKEN_LIFETIME: [duration('1h'), 'How long a user token is good for.', '1h'],
+  KEYMESH_API_TOKEN_LIFETIME: [
+    optionalDuration,
+    'How long an API token is good for; without it, until it is deleted.',
+    null,
+  ],
+  KEYMESH_CREDENTIAL_NAME_OPTIONAL: [
+    flag(false),
+    'Whether credentials may be sent without a name; their consumer key is the name then.',
+    'false',
+  ],
   KEYMESH_RETENTION: [duration('90d'), 'How long runs and repaired drift are kept.', '90d'],
 } as const satisfies Record<string, readonly [z.ZodType<unknown, string | undefined>, string, string | null]>
 
@@ -131,6 +208,16 @@ export interface Config {
   readonly pollCron: string
   readonly sweepCron: string
   readonly retentionMs: number
+  readonly port: number
+  readonly host: string
+  readonly trustedProxies: readonly string[]
+  /** 0: no limit. */
+  readonly rateLimitPerMinute: number
+  readonly administrator: { readonly name: string; readonly password: Secret | null }
+  readonly userTokenLifetimeMs: number
+  /** Null: until they are deleted. */
+  readonly apiTokenLifetimeMs: number | null
+  readonly credentialNameOptional: boolean
   /** Names this process in leases and log lines. */
   readonly instance: string
   /** Values that a portal file names with `passwordEnv`. */
@@ -157,6 +244,7 @@ export function toConfig({ env, pid, hostname: host }: Process): Config {
     return result.data as z.output<(typeof SETTINGS)[Name][0]>
   }
   const keys = read('KEYMESH_KEYS')
+  const administratorPassword = read('KEYMESH_ADMIN_PASSWORD')
   const config: Config = {
     dataDirectory: read('KEYMESH_DATA_DIR'),
     databaseUrl: read('DATABASE_URL'),
@@ -174,6 +262,17 @@ export function toConfig({ env, pid, hostname: host }: Process): Config {
     pollCron: read('KEYMESH_POLL_CRON'),
     sweepCron: read('KEYMESH_SWEEP_CRON'),
     retentionMs: read('KEYMESH_RETENTION'),
+    port: read('PORT'),
+    host: read('KEYMESH_HOST'),
+    trustedProxies: read('KEYMESH_TRUST_PROXY'),
+    rateLimitPerMinute: read('KEYMESH_RATE_LIMIT'),
+    administrator: {
+      name: read('KEYMESH_ADMIN_USERNAME'),
+      password: administratorPassword == null ? null : new Secret(administratorPassword),
+    },
+    userTokenLifetimeMs: read('KEYMESH_USER_TOKEN_LIFETIME'),
+    apiTokenLifetimeMs: read('KEYMESH_API_TOKEN_LIFETIME'),
+    credentialNameOptional: read('KEYMESH_CREDENTIAL_NAME_OPTIONAL'),
     instance: `${host}-${pid}`,
     secretFromEnvironment: (name) => {
       const value = env[name]

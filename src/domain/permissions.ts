@@ -19,7 +19,9 @@ export type UserRole = (typeof USER_ROLES)[number]
 
 /** Whether a user with these roles may hold tokens of the account at all. */
 export function mayHoldTokens(roles: readonly UserRole[]): boolean {
-  return isAdministrator(roles) || (roles.includes('service-management-editor') && roles.includes('event-portal-manager'))
+  return (
+    isAdministrator(roles) || (roles.includes('service-management-editor') && roles.includes('event-portal-manager'))
+  )
 }
 
 export function isAdministrator(roles: readonly UserRole[]): boolean {

@@ -35,6 +35,14 @@ describe('a configuration', () => {
       pollCron: '*/15 * * * * *',
       sweepCron: '0 * * * *',
       retentionMs: 7_776_000_000,
+      port: 8080,
+      host: '0.0.0.0',
+      trustedProxies: [],
+      rateLimitPerMinute: 6000,
+      administrator: { name: 'admin', password: null },
+      userTokenLifetimeMs: 3_600_000,
+      apiTokenLifetimeMs: null,
+      credentialNameOptional: false,
       instance: 'node-1-42',
     })
     expect(secretFromEnvironment('ANYTHING')).toBeNull()
@@ -64,6 +72,15 @@ describe('a configuration', () => {
       KEYMESH_POLL_CRON: '* * * * *',
       KEYMESH_SWEEP_CRON: '30 2 * * *',
       KEYMESH_RETENTION: '15m',
+      PORT: '0',
+      KEYMESH_HOST: '127.0.0.1',
+      KEYMESH_TRUST_PROXY: 'loopback, 10.0.0.0/8,fd00::1',
+      KEYMESH_RATE_LIMIT: '0',
+      KEYMESH_ADMIN_USERNAME: 'root@example.com',
+      KEYMESH_ADMIN_PASSWORD: 'a-password',
+      KEYMESH_USER_TOKEN_LIFETIME: '5m',
+      KEYMESH_API_TOKEN_LIFETIME: '30d',
+      KEYMESH_CREDENTIAL_NAME_OPTIONAL: 'true',
     })
     expect(config).toMatchObject({
       dataDirectory: '/var/lib/keymesh',
@@ -81,7 +98,16 @@ describe('a configuration', () => {
       pollCron: '* * * * *',
       sweepCron: '30 2 * * *',
       retentionMs: 900_000,
+      port: 0,
+      host: '127.0.0.1',
+      trustedProxies: ['loopback', '10.0.0.0/8', 'fd00::1'],
+      rateLimitPerMinute: 0,
+      userTokenLifetimeMs: 300_000,
+      apiTokenLifetimeMs: 2_592_000_000,
+      credentialNameOptional: true,
     })
+    expect(config.administrator.name).toBe('root@example.com')
+    expect(config.administrator.password?.reveal()).toBe('a-password')
     expect(config.keys?.reveal()).toBe('the-ring')
   })
 
@@ -126,6 +152,27 @@ describe('a configuration', () => {
       'a cron expression of four fields',
       { KEYMESH_SWEEP_CRON: '0 * * *' },
       'KEYMESH_SWEEP_CRON must be a cron expression of five or six fields',
+    ],
+    ['a port that is none', { PORT: '70000' }, 'PORT must be a whole number from 0 to 65535'],
+    [
+      'a proxy that is neither address nor network',
+      { KEYMESH_TRUST_PROXY: '10.0.0.0/99' },
+      'KEYMESH_TRUST_PROXY must be addresses or networks such as 10.0.0.0/8, or loopback, linklocal, uniquelocal',
+    ],
+    [
+      'a short password',
+      { KEYMESH_ADMIN_PASSWORD: 'short' },
+      'KEYMESH_ADMIN_PASSWORD must be 8 to 256 characters long',
+    ],
+    [
+      'a user name with a space',
+      { KEYMESH_ADMIN_USERNAME: 'the admin' },
+      'KEYMESH_ADMIN_USERNAME may contain letters, digits and `.`, `_`, `@`, `+`, `-`, and begins with a letter or digit',
+    ],
+    [
+      'a flag that is no flag',
+      { KEYMESH_CREDENTIAL_NAME_OPTIONAL: 'yes' },
+      'KEYMESH_CREDENTIAL_NAME_OPTIONAL must be true or false',
     ],
     [
       'an unknown role',
@@ -179,7 +226,11 @@ describe('a configuration', () => {
   })
 
   it('shows no key ring and no secret that a portal file names', () => {
-    const config = configOf({ KEYMESH_KEYS: 'the-ring-itself', BROKER_PASSWORD: 'hunter-2-hunter' })
+    const config = configOf({
+      KEYMESH_KEYS: 'the-ring-itself',
+      KEYMESH_ADMIN_PASSWORD: 'hunter-2',
+      BROKER_PASSWORD: 'hunter-2-hunter',
+    })
     const secret = config.secretFromEnvironment('BROKER_PASSWORD')
     expect(secret?.reveal()).toBe('hunter-2-hunter')
     for (const text of [
@@ -196,6 +247,7 @@ describe('a configuration', () => {
     const problems = problemsOf({
       DATABASE_URL: secret,
       REDIS_URL: secret,
+      KEYMESH_ADMIN_PASSWORD: secret.repeat(20),
       KEYMESH_ACCOUNT: 'one',
       KEYMESH_LEASE: secret,
     })

@@ -1,0 +1,233 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import helmet from '@fastify/helmet'
+import rateLimit from '@fastify/rate-limit'
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+  type RawServerDefault,
+  type RouteOptions,
+} from 'fastify'
+import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
+import { KeymeshError } from '../domain/errors.ts'
+import { notFound } from '../domain/refusals.ts'
+import { recordInTrail } from './audit-trail.ts'
+import { authenticate, type Principal, type SignedIn } from './authentication.ts'
+import type { HttpDependencies } from './dependencies.ts'
+import { answerError, failureOf } from './errors.ts'
+import { healthRoutes } from './health.ts'
+import { whoamiRoutes } from './identity/whoami.ts'
+import { collectOpenapi, DOCUMENTATION_PATH, serveOpenapi } from './openapi.ts'
+import type { Access } from './permissions.ts'
+import { refuseUnstorableText } from './storable-text.ts'
+
+/** The application, as routes see it: zod schemas give the types of body, query, params and answer. */
+export type App = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, ZodTypeProvider>
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Who may call; every route says it. */
+    access?: Access
+    /** The name in the audit trail. Reads are recorded only with one: those that show a secret have it. */
+    audit?: string
+  }
+}
+
+/** One function per group of routes, in `src/http/{identity,apim,portal,operations}/`. */
+type RegisterRoutes = (app: App, dependencies: HttpDependencies) => Promise<void>
+
+const ROUTES: readonly RegisterRoutes[] = [whoamiRoutes]
+
+export const BODY_LIMIT_BYTES = 1024 * 1024
+/** Longer than any id that a path may hold, percent-encoded. */
+const MAX_PARAM_LENGTH = 2048
+/** For a request to arrive whole. */
+const REQUEST_TIMEOUT_MS = 30_000
+/** For an answer; a route that takes longer says so. */
+const HANDLER_TIMEOUT_MS = 60_000
+const KEEP_ALIVE_TIMEOUT_MS = 72_000
+const MINUTE_MS = 60_000
+/** Someone who searches for addresses is stopped long before the general limit. */
+const NOT_FOUND_PER_MINUTE = 120
+
+/** Builds the application; `inject` and `listen` work on what it answers. Close it when done. */
+export async function createApp(dependencies: HttpDependencies): Promise<App> {
+  const { config, log } = dependencies
+  const app: App = fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    // The line of an answer is our own, with the route's pattern instead of the address.
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    genReqId: requestIdOf,
+    trustProxy: config.trustedProxies.length === 0 ? false : [...config.trustedProxies],
+    bodyLimit: BODY_LIMIT_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    handlerTimeout: HANDLER_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    frameworkErrors: answerError,
+    clientErrorHandler: answerBrokenRequest,
+  }).withTypeProvider<ZodTypeProvider>()
+  app.setValidatorCompiler(validatorCompiler)
+  app.setSerializerCompiler(dependencies.checkAnswers === true ? serializerCompiler : () => JSON.stringify)
+  app.setErrorHandler(answerError)
+  acceptJsonOnly(app)
+  addHooks(app, dependencies)
+  await addProtection(app, dependencies)
+  askWhoCalls(app, dependencies)
+  await collectOpenapi(app)
+  await healthRoutes(app, dependencies, watchForStop(app))
+  for (const register of ROUTES) await register(app, dependencies)
+  await serveOpenapi(app)
+  return app
+}
+
+/** A caller's own id is taken over when it is harmless in a log line. */
+function requestIdOf(request: IncomingMessage): string {
+  const given = request.headers['x-request-id']
+  return typeof given === 'string' && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID()
+}
+
+/** Many clients send the content type of JSON with no body at all. */
+function acceptJsonOnly(app: App): void {
+  app.removeAllContentTypeParsers()
+  const parse = app.getDefaultJsonParser('error', 'error')
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
+    if (text.length === 0) done(null, undefined)
+    else parse(request, text.toString(), done)
+  })
+}
+
+function addHooks(app: App, dependencies: HttpDependencies): void {
+  app.decorateRequest('caller', null)
+  app.decorateRequest('auditSubject', null)
+  app.decorateRequest('principal', {
+    getter(this: FastifyRequest): Principal {
+      return known(this.caller?.principal, this)
+    },
+  })
+  app.decorateRequest('signedIn', {
+    getter(this: FastifyRequest): SignedIn {
+      return known(this.caller?.signedIn, this)
+    },
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+    // Answers hold what only this caller may see.
+    reply.header('cache-control', 'no-store')
+  })
+  app.addHook('preValidation', async (request) => refuseUnstorableText(request))
+  app.addHook('onSend', async (request, reply, payload) => {
+    try {
+      await recordInTrail(dependencies, request, reply)
+      return payload
+    } catch (error) {
+      return answerUnrecorded(error, request, reply, payload)
+    }
+  })
+  app.addHook('onResponse', async (request, reply) => logAnswer(request, reply))
+}
+
+function known<Value>(value: Value | null | undefined, request: FastifyRequest): Value {
+  if (value == null) throw new Error(`${request.routeOptions.url} asks who calls, which its access rule does not give`)
+  return value
+}
+
+/** A secret that was not recorded is not shown; a change that was made is made, and the log says what is missing. */
+function answerUnrecorded(error: unknown, request: FastifyRequest, reply: FastifyReply, payload: unknown): unknown {
+  const { answer, status } = failureOf(error)
+  request.log.error({ event: 'audit.missed', errorId: answer.errorId, err: error }, 'The audit trail lacks a call')
+  if (request.method !== 'GET') return payload
+  reply.code(Math.max(status, 500)).type('application/json; charset=utf-8').removeHeader('etag')
+  return JSON.stringify(answer)
+}
+
+/** The route's pattern instead of the address, which may hold anything. */
+function logAnswer(request: FastifyRequest, reply: FastifyReply): void {
+  const { principal } = request.caller ?? {}
+  request.log.info(
+    {
+      event: 'http.answered',
+      method: request.method,
+      route: request.routeOptions.url ?? null,
+      status: reply.statusCode,
+      durationMs: Math.round(reply.elapsedTime),
+      ...(principal == null ? {} : { accountId: principal.accountId, userId: principal.userId }),
+    },
+    'A request was answered',
+  )
+}
+
+async function addProtection(app: App, { config }: HttpDependencies): Promise<void> {
+  await app.register(helmet, {
+    contentSecurityPolicy: { useDefaults: false, directives: { 'default-src': "'none'", 'frame-ancestors': "'none'" } },
+  })
+  const limited = config.rateLimitPerMinute > 0
+  await app.register(rateLimit, {
+    global: limited,
+    max: config.rateLimitPerMinute,
+    timeWindow: MINUTE_MS,
+    errorResponseBuilder: (_request, { after }) =>
+      new KeymeshError({
+        code: 'TOO_MANY_REQUESTS',
+        fate: 'retry',
+        message: `Too many requests from this address; try again in ${after}.`,
+      }),
+  })
+  const options = limited ? { preHandler: app.rateLimit({ max: NOT_FOUND_PER_MINUTE, timeWindow: MINUTE_MS }) } : {}
+  app.setNotFoundHandler(options, (request) => {
+    throw notFound('resource', `${request.method} ${request.url.split('?')[0]}`)
+  })
+}
+
+/** After the rate limits and before anything is read of the body. */
+function askWhoCalls(app: App, dependencies: HttpDependencies): void {
+  app.addHook('onRoute', (route: RouteOptions) => {
+    const access = accessOf(route)
+    if (access === 'public') return
+    const before = route.onRequest === undefined ? [] : [route.onRequest].flat()
+    route.onRequest = [
+      ...before,
+      async (request: FastifyRequest) => {
+        request.caller = await authenticate(dependencies, request, access)
+      },
+    ]
+  })
+}
+
+function accessOf(route: RouteOptions): Access {
+  const ofTheReader = route.url === DOCUMENTATION_PATH || route.url.startsWith(`${DOCUMENTATION_PATH}/`)
+  const access = ofTheReader ? 'public' : route.config?.access
+  if (access === undefined) throw new Error(`the route ${String(route.method)} ${route.url} does not say who may call`)
+  return access
+}
+
+function watchForStop(app: App): { readonly stopping: boolean } {
+  const state = { stopping: false }
+  app.addHook('preClose', async () => {
+    state.stopping = true
+  })
+  return state
+}
+
+/** What is no HTTP: answered in the one shape, on the bare connection. */
+function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || socket.destroyed) return
+  const timedOut = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
+  const status = timedOut ? '408 Request Timeout' : tooLarge ? '431 Request Header Fields Too Large' : '400 Bad Request'
+  const code = timedOut ? 'REQUEST_TIMED_OUT' : 'FST_ERR_BAD_URL'
+  const { answer } = failureOf(Object.assign(new Error('not HTTP'), { code }))
+  const body = JSON.stringify(answer)
+  if (socket.writable) {
+    socket.write(
+      `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+    )
+  }
+  socket.destroy(error)
+}

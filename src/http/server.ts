@@ -1,0 +1,42 @@
+import { createApp } from './app.ts'
+import type { HttpDependencies } from './dependencies.ts'
+
+export interface ServerOptions {
+  readonly host: string
+  /** 0 takes any free one. */
+  readonly port: number
+  /** How long requests that are under way may take when it stops. */
+  readonly patienceMs?: number
+}
+
+export interface Server {
+  /** Where it listens, such as `http://127.0.0.1:8080`. */
+  readonly url: string
+  /** Takes no more connections, lets what is under way end, then ends it. */
+  close(): Promise<void>
+}
+
+const PATIENCE_MS = 10_000
+
+export async function startServer(dependencies: HttpDependencies, options: ServerOptions): Promise<Server> {
+  const { host, port, patienceMs = PATIENCE_MS } = options
+  const app = await createApp(dependencies)
+  let url: string
+  try {
+    url = await app.listen({ host, port })
+  } catch (error) {
+    await app.close()
+    throw error
+  }
+  return {
+    url,
+    close: async () => {
+      const impatient = setTimeout(() => app.server.closeAllConnections(), patienceMs)
+      try {
+        await app.close()
+      } finally {
+        clearTimeout(impatient)
+      }
+    },
+  }
+}
