@@ -75,8 +75,15 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     demoCommand(dependencies),
     sandboxCommand(),
   ]
-  for (const command of commands) program.addCommand(command.copyInheritedSettings(program))
+  for (const command of commands) program.addCommand(inheriting(command, program))
   return program
+}
+
+/** What is set on the program holds for commands below commands too: none of them ends the process by itself. */
+function inheriting(command: Command, parent: Command): Command {
+  command.copyInheritedSettings(parent)
+  for (const child of command.commands) inheriting(child, command)
+  return command
 }
 
 function report(error: unknown, streams: Streams): Status {
