@@ -44,7 +44,7 @@ Exit status: 0 everything is as it should be, 1 something failed or waits for a 
             })
             const { compared, objectsRead, inSync, changed, waiting, busy, failed } = result
             output.line(
-              `${broker.brokerId}: ${objectsRead} objects read, ${compared} registrations compared; ` +
+              `${broker.brokerId}: ${objectsRead} objects read, ${compared} registrations compared; looked at closely: ` +
                 `${changed} changed, ${inSync} already right, ${waiting} waiting for a person, ${busy} busy, ${failed} failed`,
             )
             if (output.json) output.document({ brokerId: broker.brokerId, ...result })

@@ -31,7 +31,7 @@ export interface SweepResult {
   /** Registrations whose objects were compared in bulk. */
   readonly compared: number
   readonly objectsRead: number
-  /** Registrations that were reconciled one by one, by how that ended. */
+  /** Registrations that were reconciled one by one, by how that ended: one that waits may have been changed too. */
   readonly inSync: number
   readonly changed: number
   readonly waiting: number
@@ -186,9 +186,10 @@ function countOf(outcome: ReconcileOutcome): keyof Counts {
     case 'gone':
       return 'inSync'
     case 'done': {
-      if (outcome.executed.length > 0) return 'changed'
       const { refused, conflicts, steps } = outcome.plan
-      return refused !== null || conflicts.length > 0 || steps.length > 0 ? 'waiting' : 'inSync'
+      const isHeld = steps.some(({ decision }) => decision === 'held')
+      if (refused !== null || conflicts.length > 0 || isHeld) return 'waiting'
+      return outcome.executed.length > 0 ? 'changed' : 'inSync'
     }
     default: {
       const unreachable: never = outcome
