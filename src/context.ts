@@ -8,10 +8,13 @@ import { type AccountId, runId } from './domain/ids.ts'
 import { Engine } from './engine.ts'
 import type { ReconcileStore } from './reconcile/store-port.ts'
 import type { SweepStore } from './reconcile/sweep-port.ts'
+import { followKeyRing } from './secrets/following-key-ring.ts'
 import { createFollowingSealer } from './secrets/following-sealer.ts'
 import { type KeyRing, parseKeyRing } from './secrets/key-ring.ts'
 import { keyRingPath, openKeyRingFile } from './secrets/key-ring-file.ts'
+import { createPasswords, type Passwords } from './secrets/passwords.ts'
 import { createSealer, type Sealer } from './secrets/seal.ts'
+import { createUserTokens, type UserTokens } from './secrets/user-tokens.ts'
 import { ensureAccount } from './store/accounts.ts'
 import { type Database, openDatabase } from './store/database.ts'
 import { startEmbeddedPostgres } from './store/embedded-postgres.ts'
@@ -32,6 +35,8 @@ export interface Context extends AsyncDisposable {
   readonly keyRing: KeyRing
   /** Where the key ring is kept; null when it came from the environment. */
   readonly keyRingFile: string | null
+  readonly passwords: Passwords
+  readonly userTokens: UserTokens
   readonly reconcileStore: ReconcileStore
   readonly sweepStore: SweepStore
   readonly connections: BrokerConnections
@@ -39,6 +44,10 @@ export interface Context extends AsyncDisposable {
   /** Settles when the embedded database ends although nobody stopped it. */
   readonly databaseLost: Promise<Error>
 }
+
+const RELAXED_CONNECTIONS = 4
+/** Far shorter than any lease; a write is on its way to the broker for longer. */
+const LEASE_CHECK_FRESH_MS = 100
 
 export interface ContextOptions {
   readonly log?: Logger
@@ -65,17 +74,28 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
   const log = options.log ?? createLogger(config)
   const now = options.now ?? Date.now
   const { connectionString, lost } = await openPostgres(config, log, options, opened)
+  const onIdleError = (error: Error): void =>
+    log.warn({ event: 'database.connection-lost', err: error }, 'A database connection was lost')
   const { db, pool, close } = openDatabase({
     connectionString,
     maxConnections: config.databaseConnections,
-    onIdleError: (error) =>
-      log.warn({ event: 'database.connection-lost', err: error }, 'A database connection was lost'),
+    onIdleError,
   })
   opened.defer(close)
+  const relaxed = openDatabase({
+    connectionString,
+    maxConnections: RELAXED_CONNECTIONS,
+    waitForDisk: false,
+    onIdleError,
+  })
+  opened.defer(relaxed.close)
   await migrate(pool, migrations)
-  const keys = await openKeyRing(config, db, log)
+  const { latestRing, ...keys } = await openKeyRing(config, db, log)
   const accountId = await ensureAccount(db, config.account)
-  const reconcileStore = createReconcileStore(db, keys.sealer)
+  const reconcileStore = createReconcileStore(db, keys.sealer, {
+    relaxed: relaxed.db,
+    leaseCheckFreshMs: LEASE_CHECK_FRESH_MS,
+  })
   const sweepStore = createSweepStore(db)
   const connections = new BrokerConnections(db, keys.sealer)
   opened.defer(() => connections.close())
@@ -99,6 +119,8 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     connectionString,
     db,
     ...keys,
+    passwords: createPasswords(),
+    userTokens: createUserTokens({ ring: latestRing, now }),
     reconcileStore,
     sweepStore,
     connections,
@@ -132,12 +154,13 @@ async function openPostgres(config: Config, log: Logger, options: ContextOptions
 async function openKeyRing(config: Config, db: Database, log: Logger) {
   if (config.keys !== null) {
     const keyRing = parseKeyRing(config.keys, 'KEYMESH_KEYS')
-    return { keyRing, keyRingFile: null, sealer: createSealer(keyRing) }
+    return { keyRing, keyRingFile: null, sealer: createSealer(keyRing), latestRing: async () => keyRing }
   }
   const mayCreate = !(await holdsSecrets(db))
   const keyRing = await openKeyRingFile({ dataDirectory: config.dataDirectory, mayCreate, log })
   const keyRingFile = keyRingPath(config.dataDirectory)
-  return { keyRing, keyRingFile, sealer: createFollowingSealer(keyRingFile, keyRing) }
+  const sealer = createFollowingSealer(keyRingFile, keyRing)
+  return { keyRing, keyRingFile, sealer, latestRing: followKeyRing(keyRingFile, keyRing) }
 }
 
 async function holdsSecrets(db: Database): Promise<boolean> {

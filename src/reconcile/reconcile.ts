@@ -111,13 +111,15 @@ async function applyAndRecord(
 ): Promise<ReconcileOutcome> {
   const { broker, store, now, leaseMs } = dependencies
   const { generation } = facts.registration
+  const secrets = secretsOf(planned.plan, store, pair)
   const { executed, notCreated, error } = await apply(planned.plan.steps, {
     broker,
     beforeWrite: async () => {
       if (!(await store.mayWrite(lease, generation, leaseMs)))
         throw supersededError(`registration ${pair.registrationId}`)
     },
-    secret: (clientUsername, version) => storedSecret(store, pair, clientUsername, version),
+    secret: (clientUsername, version) =>
+      secrets.get(clientUsername) ?? storedSecret(store, pair, clientUsername, version),
     ...(signal === undefined ? {} : { signal }),
   })
   const failed = error !== null
@@ -181,6 +183,23 @@ function queuesToDelete(
     .filter(({ object }) => object.kind === 'queue' && !wanted.has(object.name))
     .filter((entry) => graceEndsAtMs(entry, nowMs, graceMs) <= nowMs)
     .map(({ object }) => object.name)
+}
+
+/**
+ * Asked for when the plan is known, awaited by the step that sends it: a secret that cannot be opened stops its own step
+ * and what comes after it, never a revocation that comes before.
+ */
+function secretsOf(plan: Plan, store: ReconcileStore, pair: Pair): ReadonlyMap<string, Promise<Secret>> {
+  const secrets = new Map<string, Promise<Secret>>()
+  for (const { action, decision } of plan.steps) {
+    const version = action.type === 'create' || action.type === 'set-password' ? action.credentialVersion : undefined
+    if (decision !== 'run' || version === undefined) continue
+    const { name } = actionRef(action)
+    const secret = storedSecret(store, pair, name, version)
+    secret.catch(() => undefined)
+    secrets.set(name, secret)
+  }
+  return secrets
 }
 
 async function storedSecret(store: ReconcileStore, pair: Pair, name: string, version: number): Promise<Secret> {

@@ -13,6 +13,11 @@ export interface OpenDatabase {
 export interface DatabaseOptions {
   readonly connectionString: string
   readonly maxConnections: number
+  /**
+   * False where a crash of the database itself may lose the last moments: what is lost is found again on the broker.
+   * The default waits for the disk.
+   */
+  readonly waitForDisk?: boolean
   /** Told of errors of idle connections, which would otherwise end the process. */
   readonly onIdleError: (error: Error) => void
 }
@@ -25,6 +30,7 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
     connectionString: options.connectionString,
     max: options.maxConnections,
     application_name: 'keymesh',
+    ...(options.waitForDisk === false ? { options: '-c synchronous_commit=off' } : {}),
     // A broken network is noticed instead of waited for.
     keepAlive: true,
     connectionTimeoutMillis: 10_000,

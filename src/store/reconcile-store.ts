@@ -8,18 +8,42 @@ import { acquireLeases, checkLeases, type LeaseCheck, type LeaseRequest } from '
 import { loadRegistrationFacts } from './registration-facts.ts'
 import { credentialPlace, type Sealer } from './sealer-port.ts'
 
+export interface ReconcileStoreOptions {
+  /**
+   * Takes leases and outcomes, and need not wait for the disk: a crash of the database that forgets one costs another
+   * look at the broker. Intents always wait: without them our own object would be foreign.
+   */
+  readonly relaxed?: Database
+  /** How long a good answer serves for further writes of the same run; 0 asks each time. */
+  readonly leaseCheckFreshMs?: number
+}
+
 /** The store as the reconcile shell sees it. Concurrent calls of one kind go out as one statement. */
-export function createReconcileStore(db: Database, sealer: Sealer): ReconcileStore {
-  const acquire = batched<LeaseRequest, Lease | null>((requests) => acquireLeases(db, requests))
+export function createReconcileStore(
+  db: Database,
+  sealer: Sealer,
+  { relaxed = db, leaseCheckFreshMs = 0 }: ReconcileStoreOptions = {},
+): ReconcileStore {
+  const acquire = batched<LeaseRequest, Lease | null>((requests) => acquireLeases(relaxed, requests))
   const facts = batched<Pair, RegistrationFacts | null>((pairs) => loadRegistrationFacts(db, pairs))
   const check = batched<LeaseCheck, boolean>((checks) => checkLeases(db, checks))
   const intend = batched<IntentRequest, undefined>((requests) => recordIntents(db, requests))
   const secret = batched<SecretRequest, SealedSecret | null>((requests) => readSealedSecrets(db, requests))
-  const finish = batched<FinishRequest, boolean>((requests) => finishRuns(db, requests))
+  const finish = batched<FinishRequest, boolean>((requests) => finishRuns(relaxed, requests))
+  const answers = new WeakMap<Lease, Answer>()
+  const mayWrite: ReconcileStore['mayWrite'] = (lease, generation, ttlMs) => {
+    const atMs = performance.now()
+    const known = answers.get(lease)
+    if (known !== undefined && known.generation === generation && atMs - known.atMs < leaseCheckFreshMs)
+      return known.good
+    const good = check({ lease, generation, ttlMs })
+    answers.set(lease, { generation, atMs, good })
+    return good
+  }
   return {
     acquire: (pair, holder, ttlMs) => acquire({ pair, holder, ttlMs }),
     facts,
-    mayWrite: (lease, generation, ttlMs) => check({ lease, generation, ttlMs }),
+    mayWrite,
     intend: (lease, intents) => (intents.length === 0 ? Promise.resolve() : intend({ lease, intents })),
     secret: async (pair, key) => {
       const { accountId, registrationId } = pair
@@ -27,6 +51,12 @@ export function createReconcileStore(db: Database, sealer: Sealer): ReconcileSto
     },
     finish: (lease, run) => finish({ lease, run }),
   }
+}
+
+interface Answer {
+  readonly generation: number
+  readonly atMs: number
+  readonly good: Promise<boolean>
 }
 
 interface IntentRequest {

@@ -144,6 +144,8 @@ class Bench {
       goal: of.goal,
       seconds: round(seconds),
       bareSeconds: round(bareSeconds),
+      cpuSeconds: round(median(ours.map((run) => run.cpuSeconds))),
+      bareCpuSeconds: round(median(bare.map((run) => run.cpuSeconds))),
       requests,
       requestsPerObject: round(requests / (of.registrations * OBJECTS_PER_REGISTRATION)),
       registrationsPerSecond: Math.round(of.registrations / seconds),
