@@ -27,6 +27,20 @@ create function semantic_version_key(version text) returns text[] language sql i
     '{}') collate "C"
 $$;
 
+-- The parameters of all channels: [{name, allowed}], "allowed" left out when any text is allowed in one of them.
+create function event_api_parameters(channels jsonb) returns jsonb language sql immutable strict parallel safe as $$
+  select coalesce(jsonb_agg(jsonb_build_object('name', name)
+    || case when unbounded then '{}' else jsonb_build_object('allowed', allowed) end order by name collate "C"), '[]')
+  from (
+    select found.part[1] as name, bool_or(allowed.value is null) as unbounded,
+      jsonb_agg(distinct allowed.value) filter (where allowed.value is not null) as allowed
+    from jsonb_array_elements(channels) channel
+    cross join lateral regexp_matches(channel ->> 'name', '[{]([^{}]+)[}]', 'g') found(part)
+    left join lateral jsonb_array_elements_text(channel -> 'parameterEnums' -> found.part[1]) allowed(value) on true
+    group by found.part[1]) parameters
+$$;
+alter table event_apis add column parameters jsonb not null generated always as (event_api_parameters(channels)) stored;
+
 -- Connected to a modelled event mesh, management and messaging settings complete.
 create view usable_brokers as
 select b.account_id, b.id, b.name, b.kind, b.messaging, b.management ->> 'msgVpnName' as msg_vpn_name,
@@ -125,20 +139,19 @@ cross join lateral (
   where x.account_id = v.account_id and x.product_id = v.product_id and x.version = v.version) service
 cross join lateral (
   select jsonb_agg(
-      jsonb_build_object('name', parameters.name, 'dataType', 'string')
+      jsonb_build_object('name', name, 'dataType', 'string')
       || case when unbounded then '{"parameterType": "unbounded"}'
         else jsonb_build_object('parameterType', 'enum', 'values', allowed) end
-      order by parameters.name collate "C") as list
+      order by name collate "C") as list
   from (
-    select found.part[1] as name, bool_or(allowed.value is null) as unbounded,
+    select each.name, bool_or(allowed.value is null) as unbounded,
       jsonb_agg(distinct allowed.value) filter (where allowed.value is not null) as allowed
     from product_version_event_apis x
     join event_apis a on a.account_id = x.account_id and a.id = x.event_api_id and a.version = x.event_api_version
-    cross join lateral jsonb_array_elements(a.channels) channel
-    cross join lateral regexp_matches(channel ->> 'name', '[{]([^{}]+)[}]', 'g') found(part)
-    left join lateral jsonb_array_elements_text(channel -> 'parameterEnums' -> found.part[1]) allowed(value) on true
+    cross join lateral jsonb_to_recordset(a.parameters) each(name text, allowed jsonb)
+    left join lateral jsonb_array_elements_text(each.allowed) allowed(value) on true
     where x.account_id = v.account_id and x.product_id = v.product_id and x.version = v.version
-    group by found.part[1]) parameters) parameter;
+    group by each.name) parameters) parameter;
 
 -- RELEASED, DEPRECATED and RETIRED versions that are presentable.
 create table product_documents (
@@ -227,10 +240,13 @@ begin
   end loop;
 end $$;
 
-create function refresh_product_documents() returns trigger language plpgsql as $$
+-- Compiling the query costs more than it saves.
+create function refresh_product_documents() returns trigger language plpgsql set jit = off as $$
 begin
   -- The first row computes all of the transaction.
-  if not exists (select from product_documents_due where transaction_id = pg_current_xact_id()) then return null; end if;
+  if not exists (select from product_documents_due
+    where transaction_id = new.transaction_id and account_id = new.account_id and product_id = new.product_id)
+  then return null; end if;
   -- Two transactions that change parts of one product take turns, so that the second one sees both parts.
   perform pg_advisory_xact_lock(hashtextextended('keymesh product documents ' || account_id, 0))
   from (select distinct account_id from product_documents_due
