@@ -181,15 +181,8 @@ export class TestMesh implements AsyncDisposable {
     return readDrift(this.context.db, { accountId: this.context.accountId, limit: 1000, ...filter })
   }
 
-  /** Stored secrets in clear text by consumer key, of credentials that are not retired. */
-  async secrets(): Promise<ReadonlyMap<string, string>> {
-    const { db, sealer, accountId } = this.context
-    const rows = await db.selectFrom('credentials').selectAll().where('retired_at', 'is', null).execute()
-    const opened = rows.map(async (row) => {
-      const secret = await sealer.open(row.secret, credentialPlace(accountId, row.id, row.secret_version))
-      return [row.consumer_key, secret.reveal()] as const
-    })
-    return new Map(await Promise.all(opened))
+  secrets(): Promise<ReadonlyMap<string, string>> {
+    return storedSecrets(this.context)
   }
 
   async secretOf(consumerKey: string): Promise<string> {
@@ -203,6 +196,16 @@ export class TestMesh implements AsyncDisposable {
   }
 }
 
+/** Stored secrets in clear text by consumer key, of credentials that are not retired. */
+export async function storedSecrets({ db, sealer, accountId }: Context): Promise<ReadonlyMap<string, string>> {
+  const rows = await db.selectFrom('credentials').selectAll().where('retired_at', 'is', null).execute()
+  const opened = rows.map(async (row) => {
+    const secret = await sealer.open(row.secret, credentialPlace(accountId, row.id, row.secret_version))
+    return [row.consumer_key, secret.reveal()] as const
+  })
+  return new Map(await Promise.all(opened))
+}
+
 /** The management settings that reach a simulated broker. */
 const managementOf = ({ url, msgVpnName, username }: SandboxBroker) => ({
   url,
@@ -212,7 +215,8 @@ const managementOf = ({ url, msgVpnName, username }: SandboxBroker) => ({
   requestTimeoutMs: 10_000,
 })
 
-function portalBroker(sandbox: SandboxBroker): PortalBroker {
+/** A simulated broker as a portal file declares it. */
+export function portalBroker(sandbox: SandboxBroker): PortalBroker {
   return {
     id: brokerId(sandbox.name),
     name: sandbox.name,
@@ -225,7 +229,7 @@ function portalBroker(sandbox: SandboxBroker): PortalBroker {
   }
 }
 
-const emptyPortalFile = (brokers: readonly PortalBroker[]): PortalFile => ({
+export const emptyPortalFile = (brokers: readonly PortalBroker[]): PortalFile => ({
   file: 'portal.yaml',
   environments: [{ id: 'test', name: 'Test' }],
   eventMeshes: [{ id: 'mesh', name: 'Mesh', environmentId: 'test' }],
