@@ -20,6 +20,8 @@ export async function openQueue({ config, connectionString, log, now }: Context)
   const backend = await openQueueBackend({
     connectionString,
     ...(config.redisUrl === null ? {} : { redisUrl: config.redisUrl }),
+    // A job that nobody works on any more comes back when its registration's lease is over.
+    stalledIntervalMs: config.leaseMs,
     observer: {
       onError: (queue, error) =>
         log.warn({ event: 'queue.error', queue, error: errorLine(error) }, 'The queue met an error'),
