@@ -241,6 +241,15 @@ const cases: Readonly<Record<string, Case>> = {
       drift: [{ before: { enabled: false }, after: { enabled: true } }],
     },
   },
+  'both at the same attribute: drift all the same': {
+    desired: [user({ clientProfileName: 'keymesh-receive' })],
+    observed: [user({ clientProfileName: 'default' })],
+    ledger: [confirmed(user())],
+    expected: {
+      actions: [{ type: 'update', reason: 'changed-on-broker' }],
+      drift: [{ before: { clientProfileName: 'default' }, after: { clientProfileName: 'keymesh-receive' } }],
+    },
+  },
   'somebody changed it to what is wanted by now: nothing': {
     desired: [user({ clientProfileName: 'keymesh-receive' })],
     observed: [user({ clientProfileName: 'keymesh-receive' })],

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { KeymeshError } from '../../src/domain/errors.ts'
+import { Secret } from '../../src/domain/secret.ts'
 import type { ReconcileStore } from '../../src/reconcile/store-port.ts'
 import type { FakeOperation } from '../helpers/fake-broker.ts'
 import { secretText } from '../helpers/memory-store.ts'
@@ -100,6 +101,13 @@ describe('invariant 1: store before send', () => {
     expect(world.broker.passwords.has(KEY)).toBe(false)
     await world.run()
     expect(world.broker.passwords.get(KEY)).toBe(secretText(PAIR, KEY, 2))
+  })
+
+  it('a secret of another version than the one planned for is not sent, whatever the generation', async () => {
+    const world = worldOf(guaranteed())
+    world.store.putSecret(PAIR, KEY, { version: 2, secret: new Secret('another') })
+    await expect(world.run()).rejects.toMatchObject({ code: 'SUPERSEDED' })
+    expect(world.broker.passwords.has(KEY)).toBe(false)
   })
 })
 
