@@ -14,6 +14,7 @@ import type { CatalogueState } from './import-state.ts'
 import { writeImport } from './import-write.ts'
 import type { RandomSource } from './random-source.ts'
 import { brokerPasswordPlace, credentialPlace, type Sealer } from './sealer-port.ts'
+import { refreshStatistics } from './statistics.ts'
 
 export interface ImportDependencies {
   readonly db: Database
@@ -52,7 +53,7 @@ export async function importPortalFile(
     const { changes } = await planImport({ ...dependencies, accountId, file, options })
     return { changes, raised: [] }
   }
-  return await retryingDeadlocks(() =>
+  const result = await retryingDeadlocks(() =>
     db
       .transaction()
       .execute((trx) => applyImport({ ...dependencies, db: trx, accountId, file, options }))
@@ -60,7 +61,11 @@ export async function importPortalFile(
         throw translated(error, file)
       }),
   )
+  if (result.changes.length >= LARGE_IMPORT) await refreshStatistics(db)
+  return result
 }
+
+const LARGE_IMPORT = 200
 
 interface ImportTask extends ImportDependencies {
   readonly accountId: string

@@ -7,6 +7,7 @@ import { type FinishRequest, finishRuns } from './finish-runs.ts'
 import { acquireLeases, checkLeases, type LeaseCheck, type LeaseRequest } from './leases.ts'
 import { loadRegistrationFacts } from './registration-facts.ts'
 import { credentialPlace, type Sealer } from './sealer-port.ts'
+import { watchGrowth } from './statistics.ts'
 
 export interface ReconcileStoreOptions {
   /**
@@ -29,7 +30,12 @@ export function createReconcileStore(
   const check = batched<LeaseCheck, boolean>((checks) => checkLeases(db, checks))
   const intend = batched<IntentRequest, undefined>((requests) => recordIntents(db, requests))
   const secret = batched<SecretRequest, SealedSecret | null>((requests) => readSealedSecrets(db, requests))
-  const finish = batched<FinishRequest, boolean>((requests) => finishRuns(relaxed, requests))
+  const grow = watchGrowth(relaxed)
+  const finish = batched<FinishRequest, boolean>(async (requests) => {
+    const finished = await finishRuns(relaxed, requests)
+    grow(requests.reduce((rows, { run }) => rows + run.confirmations.length, 0))
+    return finished
+  })
   const answers = new WeakMap<Lease, Answer>()
   const mayWrite: ReconcileStore['mayWrite'] = (lease, generation, ttlMs) => {
     const atMs = performance.now()
