@@ -1,22 +1,18 @@
-import { stat } from 'node:fs/promises'
+import { followKeyRing } from './following-key-ring.ts'
 import type { KeyRing } from './key-ring.ts'
-import { readKeyRingFile } from './key-ring-file.ts'
 import { createSealer, type Sealer } from './seal.ts'
 
-/**
- * A sealer that follows its ring file: another process rotates keys while this one runs, and what is sealed or opened
- * after that uses the new ring. Asked of the file system before each call, as changes are rare and a look is cheap.
- */
+/** A sealer that follows its ring file: what is sealed or opened after a rotation uses the new ring. */
 export function createFollowingSealer(path: string, ring: KeyRing): Sealer {
+  const latestRing = followKeyRing(path, ring)
+  let sealerRing = ring
   let sealer = createSealer(ring)
-  let readAtMtimeMs = Number.NaN
 
   const latest = async (): Promise<Sealer> => {
-    const { mtimeMs } = await stat(path)
-    if (mtimeMs !== readAtMtimeMs) {
-      const found = await readKeyRingFile(path)
-      if (found !== null) sealer = createSealer(found)
-      readAtMtimeMs = mtimeMs
+    const found = await latestRing()
+    if (found !== sealerRing) {
+      sealer = createSealer(found)
+      sealerRing = found
     }
     return sealer
   }

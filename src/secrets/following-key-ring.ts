@@ -1,0 +1,20 @@
+import { stat } from 'node:fs/promises'
+import type { KeyRing } from './key-ring.ts'
+import { readKeyRingFile } from './key-ring-file.ts'
+
+/**
+ * The ring in its file as it is at each call: another process rotates keys while this one runs. Asked of the file system
+ * each time, as changes are rare and a look is cheap. The same object until the file changes.
+ */
+export function followKeyRing(path: string, ring: KeyRing): () => Promise<KeyRing> {
+  let latest = ring
+  let readAtMtimeMs = Number.NaN
+  return async () => {
+    const { mtimeMs } = await stat(path)
+    if (mtimeMs !== readAtMtimeMs) {
+      latest = (await readKeyRingFile(path)) ?? latest
+      readAtMtimeMs = mtimeMs
+    }
+    return latest
+  }
+}
