@@ -1,11 +1,13 @@
 import { startWorkers } from '../jobs/start-workers.ts'
 import type { Context } from './context.ts'
 import { errorLine } from './domain/errors.ts'
+import { startServer } from './http/server.ts'
 import { createEnqueuer, type Enqueuer } from './queue/enqueue.ts'
 import type { QueueBackend } from './queue/job-queue.ts'
 import { openQueueBackend } from './queue/queue-backend.ts'
 import { createScheduler } from './queue/schedules.ts'
 import { createJobServices } from './services.ts'
+import { cryptoRandom } from './store/random-source.ts'
 import { readLastTick, recordTick } from './store/schedule-ticks.ts'
 
 type Stop = () => Promise<void>
@@ -35,6 +37,19 @@ export async function openQueue({ config, connectionString, log, now }: Context)
       'A job was not added; the poll will find the work',
     )
   return { backend, enqueue: createEnqueuer({ backend, now, onMissed }) }
+}
+
+/** Answers where it listens, and how to stop it. */
+export async function startApi(
+  context: Context,
+  { enqueue }: OpenQueue,
+): Promise<{ readonly url: string; readonly stop: Stop }> {
+  const { db, sealer, now, log, config, engine, passwords, userTokens } = context
+  const server = await startServer(
+    { db, sealer, now, log, config, enqueue, random: cryptoRandom, engine, passwords, userTokens },
+    { host: config.host, port: config.port },
+  )
+  return { url: server.url, stop: () => server.close() }
 }
 
 const PATIENCE_MS = 20_000

@@ -17,6 +17,7 @@ import { reconcileCommand } from './reconcile.ts'
 import { sandboxCommand } from './sandbox.ts'
 import { serveCommand } from './serve.ts'
 import { statusCommand } from './status.ts'
+import { usersCommand } from './users.ts'
 
 type Status = 0 | 1 | 2
 
@@ -72,6 +73,7 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     driftCommand(dependencies),
     statusCommand(dependencies),
     keysCommand(dependencies),
+    usersCommand(dependencies),
     demoCommand(dependencies),
     sandboxCommand(),
   ]

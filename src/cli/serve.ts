@@ -1,35 +1,46 @@
 import { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { Disposer } from '../disposer.ts'
-import { openQueue, startScheduler, startWorkerRole } from '../roles.ts'
+import { openQueue, startApi, startScheduler, startWorkerRole } from '../roles.ts'
 import type { CommandDependencies } from './command.ts'
+import { createFirstAdministrator } from './first-administrator.ts'
+import type { Output } from './output.ts'
 
 export function serveCommand(dependencies: CommandDependencies): Command {
   return new Command('serve')
-    .description('run the service: the worker and the scheduler, until SIGTERM or SIGINT')
+    .description('run the service: the API, the worker and the scheduler, until SIGTERM or SIGINT')
     .addHelpText(
       'after',
       `
 KEYMESH_ROLES says which roles this process holds; any number of processes may share a database.
+The API listens on KEYMESH_HOST and PORT (8080). The first start without users creates an administrator, named by
+KEYMESH_ADMIN_USERNAME, with the password of KEYMESH_ADMIN_PASSWORD or one that is printed once on standard output.
 On SIGTERM it takes no more jobs, lets those that run end, and leaves the rest to the others or to the next start.
 
 Exit status: 0 stopped as asked, 1 the database was lost or the start failed.`,
     )
-    .action(async () => {
+    .action(async (_options: object, command: Command) => {
+      const output = dependencies.output(command)
       await dependencies.withContext(async (context) => {
-        const lost = await serve(context, dependencies.signal)
+        const lost = await serve(context, dependencies.signal, output)
         if (lost !== null) throw lost
       })
     })
 }
 
 /** Runs the roles until the signal; answers why it ended early, or null. */
-async function serve(context: Context, signal: AbortSignal): Promise<Error | null> {
+async function serve(context: Context, signal: AbortSignal, output: Output): Promise<Error | null> {
   const { config, log } = context
   const running = new Disposer()
   try {
     const queue = await openQueue(context)
     running.defer(() => queue.backend.close())
+    if (config.roles.includes('api')) {
+      await createFirstAdministrator(context, output)
+      const api = await startApi(context, queue)
+      running.defer(api.stop)
+      log.info({ event: 'api.listening', url: api.url }, 'The API listens')
+    }
     if (config.roles.includes('worker')) running.defer(await startWorkerRole(context, queue))
     if (config.roles.includes('scheduler')) running.defer(await startScheduler(context, queue))
     log.info({ event: 'service.started', roles: config.roles }, 'Keymesh is running')

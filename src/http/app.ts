@@ -20,6 +20,12 @@ import { authenticate, type Principal, type SignedIn } from './authentication.ts
 import type { HttpDependencies } from './dependencies.ts'
 import { answerError, failureOf } from './errors.ts'
 import { healthRoutes } from './health.ts'
+import { accountRoutes } from './identity/accounts.ts'
+import { apiTokenRoutes } from './identity/api-tokens.ts'
+import { auditRoutes } from './identity/audit.ts'
+import { ownPasswordRoutes } from './identity/own-password.ts'
+import { signInRoutes } from './identity/sign-in.ts'
+import { userRoutes } from './identity/users.ts'
 import { whoamiRoutes } from './identity/whoami.ts'
 import { collectOpenapi, DOCUMENTATION_PATH, serveOpenapi } from './openapi.ts'
 import type { Access } from './permissions.ts'
@@ -40,7 +46,15 @@ declare module 'fastify' {
 /** One function per group of routes, in `src/http/{identity,apim,portal,operations}/`. */
 type RegisterRoutes = (app: App, dependencies: HttpDependencies) => Promise<void>
 
-const ROUTES: readonly RegisterRoutes[] = [whoamiRoutes]
+const ROUTES: readonly RegisterRoutes[] = [
+  signInRoutes,
+  whoamiRoutes,
+  ownPasswordRoutes,
+  apiTokenRoutes,
+  userRoutes,
+  accountRoutes,
+  auditRoutes,
+]
 
 export const BODY_LIMIT_BYTES = 1024 * 1024
 /** Longer than any id that a path may hold, percent-encoded. */

@@ -1,3 +1,4 @@
+import { KeymeshError } from '../domain/errors.ts'
 import { createApp } from './app.ts'
 import type { HttpDependencies } from './dependencies.ts'
 
@@ -26,7 +27,7 @@ export async function startServer(dependencies: HttpDependencies, options: Serve
     url = await app.listen({ host, port })
   } catch (error) {
     await app.close()
-    throw error
+    throw cannotListen(options, error)
   }
   return {
     url,
@@ -39,4 +40,16 @@ export async function startServer(dependencies: HttpDependencies, options: Serve
       }
     },
   }
+}
+
+function cannotListen({ host, port }: ServerOptions, error: unknown): KeymeshError {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'UNKNOWN'
+  const taken = code === 'EADDRINUSE'
+  return new KeymeshError({
+    code: 'CANNOT_LISTEN',
+    fate: 'stop',
+    message: `The API cannot listen on ${host} port ${port}: ${taken ? 'another program does' : code}.`,
+    hint: 'Choose another PORT or KEYMESH_HOST, or end what holds it.',
+    cause: error,
+  })
 }

@@ -43,7 +43,7 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   'src/engine.ts': { mayImport: ['src'] },
   'src/broker-connections.ts': { mayImport: ['src'] },
   'src/services.ts': { mayImport: ['src', 'jobs'] },
-  'src/roles.ts': { mayImport: ['src', 'jobs'] },
+  'src/roles.ts': { mayImport: ['src', 'src/http', 'jobs'] },
   'src/key-rotation.ts': { mayImport: ['src'] },
   'src/main.ts': { mayImport: ['src/domain', 'src/config.ts', 'src/context.ts', 'src/cli'] },
   'src/cli': { mayImport: [...OF_A_COMMAND, 'src/demo'], mayImportTypesOf: ['src/engine.ts', 'src/queue'] },

@@ -31,7 +31,7 @@ export class Service implements AsyncDisposable {
     this.#dataDirectory = dataDirectory
     this.#process = spawn(process.execPath, ['--import', 'tsx', PROGRAM, 'serve'], {
       cwd: REPOSITORY,
-      env: { PATH: process.env.PATH, HOME: '/nonexistent', KEYMESH_DATA_DIR: dataDirectory, ...env },
+      env: { PATH: process.env.PATH, HOME: '/nonexistent', KEYMESH_DATA_DIR: dataDirectory, PORT: '0', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#ended = once(this.#process, 'close')
