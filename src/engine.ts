@@ -11,6 +11,7 @@ import { findSuspects, type SweepProgress, type SweepResult, sweepBroker } from 
 import type { BrokerKey, SweepStore } from './reconcile/sweep-port.ts'
 import { recordReachability, recordSweepEnd, recordSweepProgress, recordSweepStart } from './store/broker-status.ts'
 import type { Database } from './store/database.ts'
+import { refusePausedBroker, refusePausedPair } from './store/pause.ts'
 
 export interface EngineDependencies {
   readonly db: Database
@@ -40,16 +41,22 @@ export class Engine {
     this.#dependencies = dependencies
   }
 
+  /** Throws PAUSED when the pair, its broker or its account is. */
   async reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
     const broker = await this.#reachable(pair, options.signal)
-    return reconcileRegistration(this.#reconcileDependencies(broker, options), { pair, ...options })
+    const outcome = await reconcileRegistration(this.#reconcileDependencies(broker, options), { pair, ...options })
+    // A paused pair gives no lease; only then is it asked for.
+    if (outcome.status === 'busy') await refusePausedPair(this.#dependencies.db, pair)
+    return outcome
   }
 
+  /** Throws PAUSED when the broker or its account is. */
   async sweep(
     key: BrokerKey,
     options: RunOptions & { readonly onProgress?: (progress: SweepProgress) => void },
   ): Promise<SweepResult> {
     const { db, now, newRunId } = this.#dependencies
+    await refusePausedBroker(db, key)
     const runId = newRunId()
     await recordSweepStart(db, { broker: key, runId, trigger: options.trigger, atMs: now() })
     let recordedAtMs = now()

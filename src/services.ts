@@ -1,5 +1,6 @@
 import type { JobServices } from '../jobs/job-services.ts'
 import type { Context } from './context.ts'
+import { codeOf } from './domain/errors.ts'
 import { listManagedBrokers } from './store/broker-settings.ts'
 import { retireExpired } from './store/generations.ts'
 import { laggingPairs, pairsOfRegistration } from './store/pairs.ts'
@@ -12,12 +13,27 @@ export function createJobServices({ db, engine, now, config }: Context): JobServ
   return {
     laggingPairs: (limit) => laggingPairs(db, limit),
     pairsOfRegistration: (accountId, registrationId) => pairsOfRegistration(db, accountId, registrationId),
-    reconcilePair: async (pair, trigger, signal) => (await engine.reconcilePair(pair, { trigger, signal })).status,
-    sweepBroker: async (broker, trigger, signal, onProgress) => {
-      await engine.sweep(broker, { trigger, signal, onProgress: ({ done }) => onProgress(done, null) })
-    },
+    reconcilePair: (pair, trigger, signal) =>
+      unlessPaused<'done' | 'busy' | 'gone'>(
+        async () => (await engine.reconcilePair(pair, { trigger, signal })).status,
+        'done',
+      ),
+    sweepBroker: (broker, trigger, signal, onProgress) =>
+      unlessPaused(async () => {
+        await engine.sweep(broker, { trigger, signal, onProgress: ({ done }) => onProgress(done, null) })
+      }, undefined),
     usableBrokers: () => listManagedBrokers(db),
     retireExpired: () => retireExpired(db, now(), RETIRE_BATCH),
     pruneRecords: () => pruneRecords(db, now() - config.retentionMs),
+  }
+}
+
+/** Nothing is lost with the job: who resumes asks again, and the poll finds what lags. */
+async function unlessPaused<Result>(run: () => Promise<Result>, paused: Result): Promise<Result> {
+  try {
+    return await run()
+  } catch (error) {
+    if (codeOf(error) !== 'PAUSED') throw error
+    return paused
   }
 }

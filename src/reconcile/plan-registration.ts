@@ -22,6 +22,8 @@ export interface RegistrationFacts {
   /** Keys of objects that an operator told us to adopt. */
   readonly adoptions: ReadonlySet<string>
   readonly withdrawalConfirmed: boolean
+  /** An operator accepts that the next run drops live clients. */
+  readonly disruptiveAllowed?: boolean
   readonly registrationsOnBroker: number
   readonly withdrawnOnBroker: number
 }
@@ -146,7 +148,7 @@ function policySteps(
     policy: facts.policy,
     nowMs: read.nowMs,
     requiresDisable: read.requiresDisable,
-    allowDisruptive: settings.allowDisruptive,
+    allowDisruptive: settings.allowDisruptive || facts.disruptiveAllowed === true,
   })
 }
 

@@ -4,6 +4,7 @@ import { accountId, brokerId } from '../domain/ids.ts'
 import type { Secret } from '../domain/secret.ts'
 import type { BrokerKey } from '../reconcile/sweep-port.ts'
 import type { Database } from './database.ts'
+import { pausedAccount } from './pause.ts'
 import { brokerPasswordPlace, type Sealer } from './sealer-port.ts'
 
 export interface BrokerAccess {
@@ -36,7 +37,8 @@ export interface UsableBroker extends BrokerKey {
 /** Brokers with management settings: those that a worker can do something for. Of all accounts unless one is given. */
 export async function listManagedBrokers(db: Database, account?: string): Promise<readonly UsableBroker[]> {
   const { rows } = await sql<{ account: string; id: string; name: string; paused: boolean }>`
-    select b.account_id as account, b.id, b.name, coalesce(s.paused, false) as paused from brokers b
+    select b.account_id as account, b.id, b.name, coalesce(s.paused, false) or ${pausedAccount(sql`b.account_id`)} as paused
+    from brokers b
     left join broker_status s on s.account_id = b.account_id and s.broker_id = b.id
     where b.management is not null and b.management_password is not null
       and (${account ?? null}::text is null or b.account_id = ${account ?? null})

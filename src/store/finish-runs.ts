@@ -62,6 +62,7 @@ async function releasePairs(trx: Transaction<Schema>, requests: readonly FinishR
       reached_generation = greatest(p.reached_generation, coalesce(l.reached, 0)),
       due_at = case when l.generation < p.generation then null else l."dueAt" end,
       attempts = case when l.failed then p.attempts + 1 else 0 end,
+      disruptive_allowed_until = case when l.failed then p.disruptive_allowed_until end,
       reconciled_at = l."finishedAt", lease_holder = null, lease_until = null
     from locked l
     where p.account_id = l.account_id and p.broker_id = l.broker_id and p.registration_id = l.registration_id

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Lease, Pair } from '../reconcile/store-port.ts'
 import type { Database } from './database.ts'
+import { pausedPair } from './pause.ts'
 
 /**
  * Leases live on the pair's row and run on the database's clock, so that workers need not agree on the time.
@@ -33,7 +34,7 @@ export async function acquireLeases(
     ), free as (
       select p.account_id, p.broker_id, p.registration_id, w.index, w.holder, w."ttlMs" from pairs p
       join wanted w on p.account_id = w."accountId" and p.broker_id = w."brokerId" and p.registration_id = w."registrationId"
-      where p.lease_until is null or p.lease_until < now()
+      where (p.lease_until is null or p.lease_until < now()) and not ${pausedPair}
       order by p.account_id, p.registration_id, p.broker_id
       for update of p skip locked
     )

@@ -376,10 +376,25 @@ create index audit_by_account on audit (account_id, id desc);
 create index audit_by_age on audit (at);
 `
 
+const pauses = `
+create table pauses (
+  account_id text not null references accounts(id),
+  -- account: everything, the id is empty; registration. A broker's pause is in broker_status.
+  scope text not null,
+  id text not null,
+  paused_by text not null,
+  paused_at timestamptz not null default now(),
+  primary key (account_id, scope, id)
+);
+-- An operator accepts until then that the next run drops live clients.
+alter table pairs add column disruptive_allowed_until timestamptz;
+`
+
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'catalogue', sql: catalogue },
   { version: 2, name: 'registrations', sql: registrations },
   { version: 3, name: 'reconciliation', sql: reconciliation },
   { version: 4, name: 'identity', sql: identity },
   { version: 5, name: 'product documents', sql: productDocuments },
+  { version: 6, name: 'pauses', sql: pauses },
 ]

@@ -3,6 +3,7 @@ import { accountId, brokerId, registrationId } from '../domain/ids.ts'
 import type { Pair } from '../reconcile/store-port.ts'
 import type { BrokerKey } from '../reconcile/sweep-port.ts'
 import type { Database } from './database.ts'
+import { pausedPair } from './pause.ts'
 
 interface PairRow {
   readonly account: string
@@ -19,15 +20,16 @@ const toPair = (row: PairRow): Pair => ({
 const columns = sql`p.account_id as account, p.broker_id as broker, p.registration_id as registration`
 
 /**
- * Level-triggered: every pair that lags or is due, whatever the queue remembers, on brokers that can be reached at all.
- * Longest waiting first.
+ * Level-triggered: every pair that lags or is due, whatever the queue remembers, on brokers that can be reached at all
+ * and are not paused. Longest waiting first.
  */
 export async function laggingPairs(db: Database, limit: number): Promise<readonly Pair[]> {
   const { rows } = await sql<PairRow>`
     select ${columns} from pairs p
     join brokers b on b.account_id = p.account_id and b.id = p.broker_id
       and b.management is not null and b.management_password is not null
-    where (p.reached_generation < p.generation and (p.due_at is null or p.due_at <= now())) or p.due_at <= now()
+    where ((p.reached_generation < p.generation and (p.due_at is null or p.due_at <= now())) or p.due_at <= now())
+      and not ${pausedPair}
     order by coalesce(p.due_at, p.changed_at) limit ${limit}`.execute(db)
   return rows.map(toPair)
 }
@@ -66,6 +68,41 @@ export async function requestPasswords(db: Database, filter: PairFilter): Promis
     update pairs p set due_at = now() from due
     where p.account_id = due.account_id and p.broker_id = due.broker_id and p.registration_id = due.registration_id
     returning ${columns}`.execute(db)
+  return rows.map(toPair)
+}
+
+export interface RunRequest {
+  readonly accountId: string
+  readonly brokerId?: string
+  readonly registrationId?: string
+  /** Only pairs that wait for a person. */
+  readonly heldOnly?: boolean
+  /** Until then the next run may drop live clients; null: as policy says. */
+  readonly disruptiveUntilMs: number | null
+}
+
+/** Makes pairs due, so that a lost job costs time only; answers them. */
+export async function requestRuns(db: Database, request: RunRequest): Promise<readonly Pair[]> {
+  const until = request.disruptiveUntilMs === null ? null : new Date(request.disruptiveUntilMs)
+  const { rows } = await sql<PairRow>`
+    update pairs p set due_at = now(), disruptive_allowed_until = coalesce(${until}::timestamptz, p.disruptive_allowed_until)
+    where ${matches(request)} and (not ${request.heldOnly ?? false} or p.state = 'held')
+    returning ${columns}`.execute(db)
+  return rows.map(toPair)
+}
+
+/** Pairs of these registrations, at most `limit`: what is beyond it is left to the poll. */
+export async function pairsOfRegistrations(
+  db: Database,
+  account: string,
+  registrations: readonly string[],
+  limit: number,
+): Promise<readonly Pair[]> {
+  if (registrations.length === 0) return []
+  const { rows } = await sql<PairRow>`
+    select ${columns} from pairs p
+    where p.account_id = ${account} and p.registration_id = any(${registrations})
+    order by p.registration_id, p.broker_id limit ${limit}`.execute(db)
   return rows.map(toPair)
 }
 

@@ -56,6 +56,7 @@ export async function loadRegistrationFacts(
       ),
       adoptions: new Set((adoptionsByBroker.get(brokerKey(pair)) ?? []).map(objectKey)),
       withdrawalConfirmed: row.withdrawalConfirmed,
+      disruptiveAllowed: row.disruptiveAllowed,
       registrationsOnBroker: broker.registrations,
       withdrawnOnBroker: broker.withdrawn,
     }
@@ -91,11 +92,13 @@ interface PairRow extends PairColumns {
   readonly generation: number
   readonly filters: Filters
   readonly withdrawalConfirmed: boolean
+  readonly disruptiveAllowed: boolean
 }
 
 async function readPairs(db: Database, keys: string): Promise<readonly PairRow[]> {
   const { rows } = await sql<PairRow>`
-    select w.*, p.generation, r.filters, p.withdrawal_confirmed as "withdrawalConfirmed"
+    select w.*, p.generation, r.filters, p.withdrawal_confirmed as "withdrawalConfirmed",
+      coalesce(p.disruptive_allowed_until > now(), false) as "disruptiveAllowed"
     from ${wanted(keys)}
     join pairs p on p.account_id = w."accountId" and p.broker_id = w."brokerId" and p.registration_id = w."registrationId"
     join registrations r on r.account_id = p.account_id and r.id = p.registration_id`.execute(db)

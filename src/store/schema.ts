@@ -230,6 +230,7 @@ export interface PairsTable {
   attempts: Generated<number>
   due_at: NullableTimestamp
   withdrawal_confirmed: Generated<boolean>
+  disruptive_allowed_until: NullableTimestamp
   lease_holder: string | null
   lease_token: Generated<number>
   lease_until: NullableTimestamp
@@ -320,6 +321,15 @@ export interface BrokerStatusTable {
   paused: Generated<boolean>
 }
 
+export interface PausesTable {
+  account_id: string
+  scope: 'account' | 'registration'
+  /** Of the registration; empty for the account. */
+  id: string
+  paused_by: string
+  paused_at: DefaultTimestamp
+}
+
 export interface ScheduleTicksTable {
   schedule: string
   last_tick_at: Timestamp
@@ -395,6 +405,7 @@ export interface Schema {
   runs: RunsTable
   drift: DriftTable
   broker_status: BrokerStatusTable
+  pauses: PausesTable
   schedule_ticks: ScheduleTicksTable
   users: UsersTable
   memberships: MembershipsTable
