@@ -15,6 +15,11 @@ import fastify, {
 import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { KeymeshError } from '../domain/errors.ts'
 import { notFound } from '../domain/refusals.ts'
+import { eventApiProductRoutes } from './apim/event-api-products.ts'
+import { gatewayRoutes } from './apim/gateways.ts'
+import { planRoutes } from './apim/plans.ts'
+import { productAttributeRoutes } from './apim/product-attributes.ts'
+import { productEventApiRoutes } from './apim/product-event-apis.ts'
 import { recordInTrail } from './audit-trail.ts'
 import { authenticate, type Principal, type SignedIn } from './authentication.ts'
 import type { HttpDependencies } from './dependencies.ts'
@@ -54,6 +59,11 @@ const ROUTES: readonly RegisterRoutes[] = [
   userRoutes,
   accountRoutes,
   auditRoutes,
+  eventApiProductRoutes,
+  productAttributeRoutes,
+  planRoutes,
+  productEventApiRoutes,
+  gatewayRoutes,
 ]
 
 export const BODY_LIMIT_BYTES = 1024 * 1024
