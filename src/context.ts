@@ -47,7 +47,7 @@ export interface Context extends AsyncDisposable {
 
 const RELAXED_CONNECTIONS = 4
 /** Far shorter than any lease; a write is on its way to the broker for longer. */
-const LEASE_CHECK_FRESH_MS = 100
+const LEASE_CHECK_FRESH_MS = 250
 
 export interface ContextOptions {
   readonly log?: Logger

@@ -27,6 +27,8 @@ export interface ReconcileDependencies {
   readonly holder: string
   readonly leaseMs: number
   readonly settings: PlanSettings
+  /** Awaited before the intent and before the outcome: runs of a cohort meet there. */
+  readonly meet?: () => Promise<void>
 }
 
 export interface ReconcileRequest {
@@ -98,6 +100,7 @@ async function prepare(
   { lease, facts }: Leased,
 ): Promise<PlannedRegistration> {
   const planned = await planNow(dependencies, facts, signal)
+  await dependencies.meet?.()
   await dependencies.store.intend(lease, intents(planned, facts))
   return planned
 }
@@ -123,6 +126,7 @@ async function applyAndRecord(
     ...(signal === undefined ? {} : { signal }),
   })
   const failed = error !== null
+  await dependencies.meet?.()
   const finished: FinishedRun = {
     ...run,
     finishedAtMs: now(),

@@ -1,6 +1,7 @@
 import { type BrokerObject, MEMBERS_OF, OBJECT_KINDS } from '../domain/broker-object.ts'
 import { codeOf, fateOf } from '../domain/errors.ts'
 import type { RegistrationId } from '../domain/ids.ts'
+import { Cohort } from './cohort.ts'
 import { concurrently } from './concurrently.ts'
 import { ExpectedState } from './expected-state.ts'
 import { type PlanSettings, type RegistrationFacts, wantedObjects } from './plan-registration.ts'
@@ -142,10 +143,11 @@ async function reconcileSuspects(
   let failuresInARow = 0
   let done = 0
 
-  const reconcileOne = async (registrationId: RegistrationId): Promise<void> => {
-    request.signal?.throwIfAborted()
+  const reconcileOne = async (registrationId: RegistrationId, cohort: Cohort): Promise<void> => {
     try {
-      const outcome = await reconcileRegistration(dependencies, {
+      request.signal?.throwIfAborted()
+      const together = { ...dependencies, meet: () => cohort.arrive() }
+      const outcome = await reconcileRegistration(together, {
         pair: { ...request.broker, registrationId },
         trigger: request.trigger,
         ...(request.signal === undefined ? {} : { signal: request.signal }),
@@ -164,8 +166,31 @@ async function reconcileSuspects(
     request.onProgress?.({ phase: 'reconciling', done })
   }
 
-  await concurrently(suspects, dependencies.concurrency, reconcileOne)
+  const reconcileCohort = async (registrationIds: readonly RegistrationId[]): Promise<void> => {
+    const cohort = new Cohort(registrationIds.length)
+    const ends = await Promise.allSettled(
+      registrationIds.map((id) => reconcileOne(id, cohort).finally(() => cohort.leave())),
+    )
+    const failed = ends.find((end) => end.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+  }
+  // While one cohort is at the store, the other is at the broker.
+  const cohorts = chunked(suspects, Math.max(1, Math.ceil(dependencies.concurrency / COHORTS)))
+  await concurrently(cohorts, COHORTS, reconcileCohort)
   return counts
+}
+
+const COHORTS = 2
+
+async function* chunked<Item>(items: AsyncIterable<Item>, size: number): AsyncIterable<readonly Item[]> {
+  let chunk: Item[] = []
+  for await (const item of items) {
+    chunk.push(item)
+    if (chunk.length < size) continue
+    yield chunk
+    chunk = []
+  }
+  if (chunk.length > 0) yield chunk
 }
 
 async function* withUnsettled(
