@@ -144,8 +144,9 @@ async function reconcileSuspects(
   let done = 0
 
   const reconcileOne = async (registrationId: RegistrationId, cohort: Cohort): Promise<void> => {
+    // Being told to stop is not a failure of the registration: it ends the sweep.
+    request.signal?.throwIfAborted()
     try {
-      request.signal?.throwIfAborted()
       const together = { ...dependencies, meet: () => cohort.arrive() }
       const outcome = await reconcileRegistration(together, {
         pair: { ...request.broker, registrationId },
