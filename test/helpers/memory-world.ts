@@ -21,6 +21,8 @@ export interface RunOptions {
   readonly broker?: BrokerPort
   readonly store?: ReconcileStore
   readonly holder?: string
+  /** Of a sweep; default 4. */
+  readonly concurrency?: number
 }
 
 /** One broker and one store in memory, with a clock that stands still. */
@@ -62,7 +64,11 @@ export class MemoryWorld {
   }
 
   sweep(options: RunOptions = {}, request: Partial<SweepRequest> = {}): Promise<SweepResult> {
-    const dependencies = { ...this.dependencies(options), sweepStore: this.store, concurrency: 4 }
+    const dependencies = {
+      ...this.dependencies(options),
+      sweepStore: this.store,
+      concurrency: options.concurrency ?? 4,
+    }
     return sweepBroker(dependencies, { broker: PAIR, trigger: 'sweep', ...request })
   }
 

@@ -120,9 +120,12 @@ describe('runs on PostgreSQL', () => {
       world.broker.tamper({ kind: 'aclProfile', name: 'app-a' }, { publishTopicDefaultAction: 'allow' })
       world.broker.failNext({ error: crash, on: 'update' })
       await expect(world.run()).rejects.toBe(crash)
-      expect(await world.rows('drift')).toMatchObject([
-        { action: 'failed', repaired_at: null, repaired_by_run_id: null },
-      ])
+      const open = [{ action: 'failed', repaired_at: null, repaired_by_run_id: null }]
+      expect(await world.rows('drift')).toMatchObject(open)
+      // A run that failed before it saw the object says nothing about it.
+      world.broker.failNext({ error: crash, on: 'get' })
+      await expect(world.run()).rejects.toBe(crash)
+      expect(await world.rows('drift')).toMatchObject(open)
       await world.run()
       const drift = await world.rows('drift')
       expect(drift).toMatchObject([

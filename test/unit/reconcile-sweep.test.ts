@@ -272,7 +272,9 @@ describe('a sweep of a sick broker', () => {
     const onProgress = ({ phase }: SweepProgress): void => {
       if (phase === 'reconciling') controller.abort(new Error('told to stop'))
     }
-    await expect(world.sweep({ concurrency: 2 }, { signal: controller.signal, onProgress })).rejects.toThrow()
+    await expect(world.sweep({ concurrency: 2 }, { signal: controller.signal, onProgress })).rejects.toThrow(
+      'told to stop',
+    )
     expect(world.store.runs.filter(({ run }) => run.trigger === 'sweep').length).toBeLessThan(8)
     for (const pair of pairs) expect(world.store.row(pair).leaseHolder).toBeNull()
   })
