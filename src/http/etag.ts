@@ -12,6 +12,8 @@ export function etagOf(revision: string): string {
   return `"${plain}"`
 }
 
+const TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g
+
 export function setEtag(reply: FastifyReply, revision: string): void {
   reply.header('etag', etagOf(revision))
 }
@@ -27,8 +29,9 @@ export function revisionOf(value: unknown): string {
  */
 export function ifMatch(header: string | undefined, kind: string, id: string): RevisionCheck {
   if (header === undefined || header.trim() === '*') return () => undefined
-  const tags = header.split(',').map((tag) => tag.trim())
-  if (!tags.every((tag) => /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/.test(tag))) {
+  // A tag may hold commas, so the list is read and not split.
+  const tags = header.match(TAG) ?? []
+  if (!/^[\s,]*$/.test(header.replace(TAG, '')) || tags.length === 0) {
     throw new InvalidInputError('The request', [{ path: 'If-Match', message: 'must be * or a list of ETags' }])
   }
   return (revision) => {

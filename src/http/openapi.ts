@@ -93,3 +93,6 @@ const TOKEN_NEED = {
 
 /** For answers without a body. */
 export const noContent = z.undefined().describe('Done; no body.')
+
+/** For calls that take none; clients send nothing, `{}` or `null`. */
+export const emptyBody = z.strictObject({}).nullish()

@@ -11,7 +11,7 @@ import {
 import type { App } from '../app.ts'
 import { apiTokenHash, apiTokenText } from '../authentication.ts'
 import type { HttpDependencies } from '../dependencies.ts'
-import { noContent } from '../openapi.ts'
+import { emptyBody, noContent } from '../openapi.ts'
 import { limitOf, listOf, one, oneOf, pageQuery, paginate } from '../pagination.ts'
 import { requireUser } from '../permissions.ts'
 import { epochMs, IDENTITY, nameParameter, permissions, tokenName } from './identity-schemas.ts'
@@ -101,7 +101,7 @@ export async function apiTokenRoutes(app: App, dependencies: HttpDependencies): 
         tags: IDENTITY,
         summary: 'Give an API token a new text; the old one ends at once',
         params,
-        body: z.strictObject({}).optional(),
+        body: emptyBody,
         response: { 200: newApiToken },
       },
     },

@@ -10,6 +10,7 @@ import { findUserByName, type UserWithPassword } from '../../store/users.ts'
 import type { App } from '../app.ts'
 import { notEntitled } from '../authentication.ts'
 import type { HttpDependencies } from '../dependencies.ts'
+import { emptyBody } from '../openapi.ts'
 import { requireSignIn } from '../permissions.ts'
 import { IDENTITY, nameParameter, presentPassword, userToken } from './identity-schemas.ts'
 
@@ -46,7 +47,7 @@ export async function signInRoutes(app: App, dependencies: HttpDependencies): Pr
         tags: IDENTITY,
         summary: 'Exchange a user token for one of an account',
         params: z.strictObject({ accountName: nameParameter }),
-        body: z.strictObject({}).optional(),
+        body: emptyBody,
         response: { 200: userToken },
       },
     },
