@@ -392,6 +392,29 @@ export function reconcileStoreContract(name: string, makeSubject: () => Promise<
         })
       })
 
+      it('know of a settled registration what a run of it would, as far as a comparison asks', async () => {
+        const queue: ObjectRef = { kind: 'queue', name: 'keymesh-q' }
+        const withdrawn: ObjectRef = { kind: 'clientUsername', name: 'key-gone' }
+        const intents = [USER, ACL, PROFILE, queue, withdrawn].map((object) => intent(object))
+        await record(A, intents, { confirmations: intents.map(({ object }) => confirmation(object)) })
+        await settle(A, { ledgerChanges: { forget: [], withdraw: [withdrawn], restore: [] } })
+        await subject.requestPassword(A, 'key-a')
+        const { registration, policy, protocols, ledger } = await facts(A)
+        const settled: RegistrationFacts[] = []
+        for await (const chunk of subject.sweepStore.settled(A)) settled.push(...chunk)
+        expect(settled).toMatchObject([{ brokerId: A.brokerId, registration, policy, protocols }])
+        expect(registration.accessRequests).toHaveLength(1)
+        const rows = new Map(settled[0]?.ledger.map((entry) => [entry.object.name, entry]))
+        for (const { name } of [USER, queue, withdrawn]) {
+          const entry = ledger.find(({ object }) => object.name === name)
+          const { withdrawnAtMs, passwordDue, registrationId } = entry ?? {}
+          expect(rows.get(name)).toMatchObject({ withdrawnAtMs, passwordDue, registrationId })
+        }
+        expect(rows.get(queue.name)?.applied?.attributes.owner).toBe('x')
+        expect(rows.get(USER.name)?.passwordDue).toBe(true)
+        expect(rows.get(withdrawn.name)?.withdrawnAtMs).not.toBeNull()
+      })
+
       it('see a settled pair that is due again among those to try', async () => {
         await settle(A, { dueAtMs: Date.now() - 1000 })
         expect((await found()).unsettled).toEqual(['app-a'])

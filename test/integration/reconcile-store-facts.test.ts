@@ -93,6 +93,11 @@ describe('access requests on PostgreSQL', () => {
       await sql.raw(change).execute(world.db)
       const facts = await world.store.facts(PAIR)
       expect(facts?.registration.accessRequests).toHaveLength(counts ? 1 : 0)
+      // A sweep reads the same in another way.
+      await sql`update pairs set reached_generation = generation, state = 'in-sync'`.execute(world.db)
+      for await (const [settled] of world.sweepStore.settled(PAIR)) {
+        expect(settled?.registration).toEqual(facts?.registration)
+      }
     })
 
     it('have the credentials that did not retire', async () => {

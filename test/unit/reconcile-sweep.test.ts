@@ -266,7 +266,7 @@ describe('a sweep of a sick broker', () => {
   })
 
   it('stops when told, between two registrations', async () => {
-    const { world, pairs } = await inSync(8)
+    const { world, pairs } = await inSync(4)
     for (const pair of pairs) world.broker.drop(user(pair.registrationId))
     const controller = new AbortController()
     const onProgress = ({ phase }: SweepProgress): void => {
@@ -275,7 +275,7 @@ describe('a sweep of a sick broker', () => {
     await expect(world.sweep({ concurrency: 2 }, { signal: controller.signal, onProgress })).rejects.toThrow(
       'told to stop',
     )
-    expect(world.store.runs.filter(({ run }) => run.trigger === 'sweep').length).toBeLessThan(8)
+    expect(world.store.runs.filter(({ run }) => run.trigger === 'sweep').length).toBeLessThan(4)
     for (const pair of pairs) expect(world.store.row(pair).leaseHolder).toBeNull()
   })
 })
