@@ -179,7 +179,7 @@ const SETTINGS = {
     'Whether credentials may be sent without a name; their consumer key is the name then.',
     'false',
   ],
-  KEYMESH_RETENTION: [duration('90d'), 'How long runs and repaired drift are kept.', '90d'],
+  KEYMESH_RETENTION: [duration('90d'), 'How long runs, repaired drift and the audit trail are kept.', '90d'],
 } as const satisfies Record<string, readonly [z.ZodType<unknown, string | undefined>, string, string | null]>
 
 export const settings: readonly Setting[] = Object.entries(SETTINGS).map(([name, [schema, description, fallback]]) => ({

@@ -1,13 +1,14 @@
 import { sql } from 'kysely'
 import type { Database } from './database.ts'
 
-/** Deletes finished runs and repaired drift older than `beforeMs`, in batches so that no lock is held long. */
+/** Deletes finished runs, repaired drift and lines of the audit trail older than `beforeMs`, in batches so that no lock is held long. */
 export async function pruneRecords(db: Database, beforeMs: number, batch = 5000): Promise<number> {
   const before = new Date(beforeMs).toISOString()
   let total = 0
   for (const statement of [
     sql`delete from runs where id in (select id from runs where started_at < ${before} and outcome <> 'running' limit ${batch})`,
     sql`delete from drift where id in (select id from drift where repaired_at < ${before} limit ${batch})`,
+    sql`delete from audit where id in (select id from audit where at < ${before} limit ${batch})`,
   ]) {
     for (;;) {
       const { numAffectedRows } = await statement.execute(db)
