@@ -20,6 +20,7 @@ import { gatewayRoutes } from './apim/gateways.ts'
 import { planRoutes } from './apim/plans.ts'
 import { productAttributeRoutes } from './apim/product-attributes.ts'
 import { productEventApiRoutes } from './apim/product-event-apis.ts'
+import { registrationRoutes } from './apim/registration-routes.ts'
 import { recordInTrail } from './audit-trail.ts'
 import { authenticate, type Principal, type SignedIn } from './authentication.ts'
 import type { HttpDependencies } from './dependencies.ts'
@@ -33,6 +34,7 @@ import { signInRoutes } from './identity/sign-in.ts'
 import { userRoutes } from './identity/users.ts'
 import { whoamiRoutes } from './identity/whoami.ts'
 import { collectOpenapi, DOCUMENTATION_PATH, serveOpenapi } from './openapi.ts'
+import { operationsRoutes } from './operations/operations-routes.ts'
 import type { Access } from './permissions.ts'
 import { refuseUnstorableText } from './storable-text.ts'
 
@@ -64,6 +66,8 @@ const ROUTES: readonly RegisterRoutes[] = [
   planRoutes,
   productEventApiRoutes,
   gatewayRoutes,
+  registrationRoutes,
+  operationsRoutes,
 ]
 
 export const BODY_LIMIT_BYTES = 1024 * 1024
@@ -189,6 +193,8 @@ function logAnswer(request: FastifyRequest, reply: FastifyReply): void {
 
 async function addProtection(app: App, { config }: HttpDependencies): Promise<void> {
   await app.register(helmet, {
+    // Whoever ends TLS in front knows whether all of the host is served over it.
+    strictTransportSecurity: false,
     contentSecurityPolicy: { useDefaults: false, directives: { 'default-src': "'none'", 'frame-ancestors': "'none'" } },
   })
   const limited = config.rateLimitPerMinute > 0

@@ -25,9 +25,34 @@ export interface DriftFilter {
   readonly brokerId?: string
   readonly registrationId?: string
   readonly openOnly?: boolean
+  readonly id?: number
+  readonly kind?: string
+  readonly objectKind?: string
+  readonly action?: string
+  /** Found in this run, or repaired by it. */
+  readonly runId?: string
   /** Newest first; older than this id when given. */
   readonly beforeId?: number
   readonly limit: number
+  readonly offset?: number
+}
+
+const matches = (filter: Omit<DriftFilter, 'limit' | 'offset'>) => sql`account_id = ${filter.accountId}
+  and (${filter.brokerId ?? null}::text is null or broker_id = ${filter.brokerId ?? null})
+  and (${filter.registrationId ?? null}::text is null or registration_id = ${filter.registrationId ?? null})
+  and (${filter.beforeId ?? null}::bigint is null or id < ${filter.beforeId ?? null})
+  and (${filter.id ?? null}::bigint is null or id = ${filter.id ?? null})
+  and (${filter.kind ?? null}::text is null or kind = ${filter.kind ?? null})
+  and (${filter.objectKind ?? null}::text is null or object_kind = ${filter.objectKind ?? null})
+  and (${filter.action ?? null}::text is null or action = ${filter.action ?? null})
+  and (${filter.runId ?? null}::text is null or ${filter.runId ?? null} in (run_id, repaired_by_run_id))
+  and (not ${filter.openOnly ?? false} or repaired_at is null)`
+
+export async function countDrift(db: Database, filter: Omit<DriftFilter, 'limit' | 'offset'>): Promise<number> {
+  const { rows } = await sql<{ count: number }>`select count(*) as count from drift where ${matches(filter)}`.execute(
+    db,
+  )
+  return rows[0]?.count ?? 0
 }
 
 export async function readDrift(db: Database, filter: DriftFilter): Promise<readonly DriftView[]> {
@@ -43,12 +68,8 @@ export async function readDrift(db: Database, filter: DriftFilter): Promise<read
       repaired_by_run_id as "repairedByRunId", detected_at as "detectedAt", last_seen_at as "lastSeenAt",
       repaired_at as "repairedAt"
     from drift
-    where account_id = ${filter.accountId}
-      and (${filter.brokerId ?? null}::text is null or broker_id = ${filter.brokerId ?? null})
-      and (${filter.registrationId ?? null}::text is null or registration_id = ${filter.registrationId ?? null})
-      and (${filter.beforeId ?? null}::bigint is null or id < ${filter.beforeId ?? null})
-      and (not ${filter.openOnly ?? false} or repaired_at is null)
-    order by id desc limit ${filter.limit}`.execute(db)
+    where ${matches(filter)}
+    order by id desc limit ${filter.limit} offset ${filter.offset ?? 0}`.execute(db)
   return rows.map(({ detectedAt, lastSeenAt, repairedAt, ...row }) => ({
     ...row,
     detectedAtMs: detectedAt.getTime(),

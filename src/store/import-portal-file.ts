@@ -1,8 +1,8 @@
 import { timingSafeEqual } from 'node:crypto'
-import { sql } from 'kysely'
 import { InvalidInputError, KeymeshError, type Problem } from '../domain/errors.ts'
 import type { PortalFile } from '../domain/portal-file.ts'
 import type { Secret } from '../domain/secret.ts'
+import { databaseField, inCatalogueTransaction } from './catalogue-transaction.ts'
 import type { Database } from './database.ts'
 import { raiseGenerations, touchedRegistrations } from './generations.ts'
 import type { ImportChange } from './import-changes.ts'
@@ -53,14 +53,11 @@ export async function importPortalFile(
     const { changes } = await planImport({ ...dependencies, accountId, file, options })
     return { changes, raised: [] }
   }
-  const result = await retryingDeadlocks(() =>
-    db
-      .transaction()
-      .execute((trx) => applyImport({ ...dependencies, db: trx, accountId, file, options }))
-      .catch((error: unknown) => {
-        throw translated(error, file)
-      }),
-  )
+  const result = await inCatalogueTransaction(db, accountId, (trx) =>
+    applyImport({ ...dependencies, db: trx, accountId, file, options }),
+  ).catch((error: unknown) => {
+    throw translated(error, file)
+  })
   if (result.changes.length >= LARGE_IMPORT) await refreshStatistics(db)
   return result
 }
@@ -75,7 +72,6 @@ interface ImportTask extends ImportDependencies {
 
 async function applyImport(task: ImportTask): Promise<ImportResult> {
   const { db, accountId } = task
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`keymesh import ${accountId}`}, 0))`.execute(db)
   const { changes, writes, removals, touched } = await planImport(task)
   if (changes.length === 0) return { changes, raised: [] }
   await writeImport(task, accountId, { writes, removals })
@@ -134,20 +130,6 @@ function isSameSecret(left: Secret, right: Secret): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-const ATTEMPTS = 3
-const DEADLOCK = '40P01'
-
-/** The reconciler locks rows of its own choice meanwhile; the database ends one of two that wait for each other. */
-async function retryingDeadlocks<Result>(run: () => Promise<Result>): Promise<Result> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await run()
-    } catch (error) {
-      if (databaseCode(error) !== DEADLOCK || attempt === ATTEMPTS) throw error
-    }
-  }
-}
-
 const UNIQUE_VIOLATION = '23505'
 const FOREIGN_KEY_VIOLATION = '23503'
 
@@ -171,9 +153,3 @@ function translated(error: unknown, file: PortalFile): unknown {
 }
 
 const databaseCode = (error: unknown): string | undefined => databaseField(error, 'code')
-
-function databaseField(error: unknown, field: 'code' | 'constraint' | 'table'): string | undefined {
-  if (!(error instanceof Error)) return undefined
-  const value: unknown = Object.getOwnPropertyDescriptor(error, field)?.value
-  return typeof value === 'string' ? value : undefined
-}

@@ -34,6 +34,15 @@ export async function laggingPairs(db: Database, limit: number): Promise<readonl
   return rows.map(toPair)
 }
 
+/** What lags or is due of a filter, after a pause: as the poll would find it. */
+export async function lagsOf(db: Database, filter: PairFilter, limit: number): Promise<readonly Pair[]> {
+  const { rows } = await sql<PairRow>`
+    select ${columns} from pairs p
+    where ${matches(filter)} and (p.reached_generation < p.generation or p.due_at <= now()) and not ${pausedPair}
+    order by p.changed_at limit ${limit}`.execute(db)
+  return rows.map(toPair)
+}
+
 export async function pairsOfRegistration(
   db: Database,
   account: string,

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Database } from './database.ts'
+import { pausedAccount } from './pause.ts'
 
 /** One broker as `keymesh status` shows it; times in epoch milliseconds. */
 export interface BrokerStatusView {
@@ -10,6 +11,7 @@ export interface BrokerStatusView {
   readonly reachable: boolean | null
   readonly checkedAtMs: number | null
   readonly sempVersion: string | null
+  /** It, or the whole account. */
   readonly paused: boolean
   readonly errorCode: string | null
   readonly error: string | null
@@ -38,7 +40,7 @@ interface Row {
   readonly reachable: boolean | null
   readonly checkedAt: Date | null
   readonly sempVersion: string | null
-  readonly paused: boolean | null
+  readonly paused: boolean
   readonly errorCode: string | null
   readonly error: string | null
   readonly sweepFinishedAt: Date | null
@@ -54,10 +56,22 @@ interface Row {
   readonly oldestLagMs: number | null
 }
 
-export async function readStatus(db: Database, account: string, broker?: string): Promise<readonly BrokerStatusView[]> {
+export interface StatusPage {
+  readonly limit: number
+  readonly offset: number
+}
+
+/** In the order of their ids; all when no page is asked for. */
+export async function readStatus(
+  db: Database,
+  account: string,
+  broker?: string,
+  page?: StatusPage,
+): Promise<readonly BrokerStatusView[]> {
   const { rows } = await sql<Row>`
     select b.id as "brokerId", b.name, m.name as "eventMesh", e.name as environment, s.reachable, s.checked_at as "checkedAt",
-      s.semp_version as "sempVersion", s.paused, s.error_code as "errorCode", s.error, s.sweep_finished_at as "sweepFinishedAt",
+      s.semp_version as "sempVersion",
+      coalesce(s.paused, false) or ${pausedAccount(sql`b.account_id`)} as paused, s.error_code as "errorCode", s.error, s.sweep_finished_at as "sweepFinishedAt",
       s.sweep_outcome as "sweepOutcome", p.*
     from brokers b
     left join event_meshes m on m.account_id = b.account_id and m.id = b.event_mesh_id
@@ -81,9 +95,15 @@ export async function readStatus(db: Database, account: string, broker?: string)
       where p.account_id = b.account_id and p.broker_id = b.id
     ) p
     where b.account_id = ${account} and (${broker ?? null}::text is null or b.id = ${broker ?? null})
-    order by b.id`.execute(db)
+    order by b.id limit ${page?.limit ?? null} offset ${page?.offset ?? 0}`.execute(db)
   const reasons = await readReasons(db, account)
   return rows.map((row) => toView(row, reasons))
+}
+
+export async function countBrokers(db: Database, account: string): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*) as count from brokers where account_id = ${account}`.execute(db)
+  return rows[0]?.count ?? 0
 }
 
 interface ReasonRow {
@@ -111,7 +131,7 @@ function toView(row: Row, reasons: readonly ReasonRow[]): BrokerStatusView {
     reachable,
     checkedAtMs: row.checkedAt?.getTime() ?? null,
     sempVersion,
-    paused: row.paused ?? false,
+    paused: row.paused,
     errorCode,
     error,
     lastSweep:

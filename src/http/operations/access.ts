@@ -1,0 +1,13 @@
+import { BROKERS_WRITE, OPERATIONS_READ, requireMember } from '../permissions.ts'
+
+const API = 'apim_event_api_product:*:*'
+
+/** Looking. */
+export const READ = requireMember(API, ...OPERATIONS_READ)
+/** Changing what is there: runs, pauses, policies. */
+export const CHANGE = requireMember(API, ...OPERATIONS_READ, 'services:put')
+/** Taking something over that was not ours. */
+export const CREATE = requireMember(API, ...BROKERS_WRITE)
+
+export const OPERATIONS = ['Operations']
+export const BASE = '/api/v2/operations'

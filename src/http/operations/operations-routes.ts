@@ -1,0 +1,18 @@
+import type { App } from '../app.ts'
+import type { HttpDependencies } from '../dependencies.ts'
+import { actionRoutes } from './actions.ts'
+import { pauseRoutes } from './pauses.ts'
+import { planRoutes } from './plans.ts'
+import { policyRoutes } from './policies.ts'
+import { recordRoutes } from './records.ts'
+import { statusRoutes } from './status.ts'
+
+/** Everything that the command line can do with the brokers, for the operators of an account. */
+export async function operationsRoutes(app: App, dependencies: HttpDependencies): Promise<void> {
+  await statusRoutes(app, dependencies)
+  await planRoutes(app, dependencies)
+  await recordRoutes(app, dependencies)
+  await actionRoutes(app, dependencies)
+  await pauseRoutes(app, dependencies)
+  await policyRoutes(app, dependencies)
+}

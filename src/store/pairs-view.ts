@@ -1,0 +1,62 @@
+import { sql } from 'kysely'
+import type { PairState } from '../reconcile/store-port.ts'
+import type { Database } from './database.ts'
+import { pausedPair } from './pause.ts'
+
+/** One registration on one broker; times in epoch milliseconds. */
+export interface PairView {
+  readonly registrationId: string
+  readonly brokerId: string
+  /** False: it is being withdrawn, or was. */
+  readonly wanted: boolean
+  readonly state: PairState
+  readonly reason: string | null
+  readonly generation: number
+  readonly reachedGeneration: number
+  readonly attempts: number
+  readonly openDrift: number
+  /** It, its broker or its account. */
+  readonly paused: boolean
+  /** Null: when something changes, or never by itself. */
+  readonly dueAtMs: number | null
+  readonly reconciledAtMs: number | null
+}
+
+export interface PairsFilter {
+  readonly accountId: string
+  readonly brokerId?: string
+  readonly registrationId?: string
+  readonly state?: PairState
+}
+
+interface Row extends Omit<PairView, 'dueAtMs' | 'reconciledAtMs'> {
+  readonly dueAt: Date | null
+  readonly reconciledAt: Date | null
+}
+
+/** In the order of registration and broker. */
+export async function readPairs(
+  db: Database,
+  filter: PairsFilter,
+  page: { readonly limit: number; readonly offset: number },
+): Promise<{ readonly pairs: readonly PairView[]; readonly count: number }> {
+  const matches = sql`p.account_id = ${filter.accountId}
+    and (${filter.brokerId ?? null}::text is null or p.broker_id = ${filter.brokerId ?? null})
+    and (${filter.registrationId ?? null}::text is null or p.registration_id = ${filter.registrationId ?? null})
+    and (${filter.state ?? null}::text is null or p.state = ${filter.state ?? null})`
+  const { rows } = await sql<Row>`
+    select p.registration_id as "registrationId", p.broker_id as "brokerId", p.wanted, p.state, p.reason, p.generation,
+      p.reached_generation as "reachedGeneration", p.attempts, ${pausedPair} as paused,
+      (select count(*) from drift d where d.account_id = p.account_id and d.broker_id = p.broker_id
+        and d.registration_id = p.registration_id and d.repaired_at is null) as "openDrift",
+      case when isfinite(p.due_at) then p.due_at end as "dueAt", p.reconciled_at as "reconciledAt"
+    from pairs p where ${matches}
+    order by p.registration_id, p.broker_id limit ${page.limit} offset ${page.offset}`.execute(db)
+  const counted = await sql<{ count: number }>`select count(*) as count from pairs p where ${matches}`.execute(db)
+  const pairs = rows.map(({ dueAt, reconciledAt, ...row }) => ({
+    ...row,
+    dueAtMs: dueAt?.getTime() ?? null,
+    reconciledAtMs: reconciledAt?.getTime() ?? null,
+  }))
+  return { pairs, count: counted.rows[0]?.count ?? 0 }
+}

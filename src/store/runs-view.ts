@@ -1,0 +1,73 @@
+import { sql } from 'kysely'
+import type { Database } from './database.ts'
+
+/** One run on record; times in epoch milliseconds. A run that found nothing to do leaves none. Holds no secret. */
+export interface RunView {
+  readonly id: string
+  readonly brokerId: string
+  /** Null: a sweep of the whole broker. */
+  readonly registrationId: string | null
+  readonly kind: string
+  readonly trigger: string
+  readonly outcome: string
+  readonly steps: number
+  readonly held: number
+  readonly drift: number
+  readonly conflicts: number
+  /** Of a sweep: what it read and how the registrations ended. */
+  readonly detail: Readonly<Record<string, unknown>>
+  readonly errorCode: string | null
+  readonly error: string | null
+  readonly startedAtMs: number
+  readonly finishedAtMs: number | null
+}
+
+export interface RunFilter {
+  readonly accountId: string
+  readonly id?: string
+  readonly brokerId?: string
+  readonly registrationId?: string
+  readonly kind?: string
+  readonly trigger?: string
+  readonly outcome?: string
+}
+
+interface Row extends Omit<RunView, 'startedAtMs' | 'finishedAtMs'> {
+  readonly startedAt: Date
+  readonly finishedAt: Date | null
+}
+
+const matches = (filter: RunFilter) => sql`account_id = ${filter.accountId}
+  and (${filter.id ?? null}::text is null or id = ${filter.id ?? null})
+  and (${filter.brokerId ?? null}::text is null or broker_id = ${filter.brokerId ?? null})
+  and (${filter.registrationId ?? null}::text is null or registration_id = ${filter.registrationId ?? null})
+  and (${filter.kind ?? null}::text is null or kind = ${filter.kind ?? null})
+  and (${filter.trigger ?? null}::text is null or trigger = ${filter.trigger ?? null})
+  and (${filter.outcome ?? null}::text is null or outcome = ${filter.outcome ?? null})`
+
+/** Newest first. */
+export async function readRuns(
+  db: Database,
+  filter: RunFilter,
+  page: { readonly limit: number; readonly offset: number },
+): Promise<{ readonly runs: readonly RunView[]; readonly count: number }> {
+  const { rows } = await sql<Row>`
+    select id, broker_id as "brokerId", registration_id as "registrationId", kind, trigger, outcome, steps, held, drift,
+      conflicts, detail, error_code as "errorCode", error, started_at as "startedAt", finished_at as "finishedAt"
+    from runs where ${matches(filter)}
+    order by started_at desc, id limit ${page.limit} offset ${page.offset}`.execute(db)
+  const counted = await sql<{ count: number }>`select count(*) as count from runs where ${matches(filter)}`.execute(db)
+  return { runs: rows.map(toView), count: counted.rows[0]?.count ?? 0 }
+}
+
+/** Null when the account has no such run. */
+export async function readRun(db: Database, accountId: string, id: string): Promise<RunView | null> {
+  const { runs } = await readRuns(db, { accountId, id }, { limit: 1, offset: 0 })
+  return runs[0] ?? null
+}
+
+const toView = ({ startedAt, finishedAt, ...row }: Row): RunView => ({
+  ...row,
+  startedAtMs: startedAt.getTime(),
+  finishedAtMs: finishedAt?.getTime() ?? null,
+})
