@@ -1,0 +1,102 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { Ajv, type ValidateFunction } from 'ajv'
+import ajvFormats from 'ajv-formats'
+import { APIM_DIFFERENCES, type DescribedSchema } from './apim-differences.ts'
+
+const FILE = new URL('../../../shared/spec/apim-openapi.json', import.meta.url)
+
+export interface DescribedAnswer {
+  readonly method: string
+  /** From the root, with or without a query: `/api/v2/apim/gateways?pageSize=1`. */
+  readonly path: string
+  readonly status: number
+  readonly contentType: string
+  readonly body: unknown
+}
+
+export interface ApimDescription {
+  /** `GET /gateways/{messagingServiceId}` */
+  readonly operations: readonly string[]
+  /** What of an answer is not as described; empty when all is. */
+  problemsOf(answer: DescribedAnswer): readonly string[]
+}
+
+interface Response {
+  readonly $ref?: string
+  readonly content?: Readonly<Record<string, { readonly schema: object }>>
+}
+interface Operation {
+  readonly responses: Readonly<Record<string, Response>>
+}
+interface OpenApi {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: {
+    readonly schemas: Readonly<Record<string, DescribedSchema>>
+    readonly responses: Readonly<Record<string, Response>>
+  }
+}
+
+const PREFIX = '/api/v2/apim'
+const METHODS = ['get', 'put', 'post', 'patch', 'delete']
+
+/** The public description of the APIM API with the demanded differences; null where it is absent. */
+export function readApimDescription(): ApimDescription | null {
+  if (!existsSync(FILE)) return null
+  const openApi = JSON.parse(readFileSync(FILE, 'utf8')) as OpenApi
+  for (const { schema, apply } of APIM_DIFFERENCES) {
+    const described = openApi.components.schemas[schema]
+    if (described === undefined) throw new Error(`the description has no schema ${schema}`)
+    apply(described)
+  }
+  const ajv = new Ajv({ strict: false, allErrors: true })
+  ajvFormats.default(ajv)
+  ajv.addSchema({ $id: 'apim', components: openApi.components })
+  return {
+    operations: Object.entries(openApi.paths).flatMap(([path, operations]) =>
+      METHODS.filter((method) => method in operations).map((method) => `${method.toUpperCase()} ${path}`),
+    ),
+    problemsOf: (answer) => problemsOf(openApi, compilerOf(ajv), answer),
+  }
+}
+
+/** For `describe.skipIf`: the reason is printed once. */
+export function apimDescriptionOrSkip(): ApimDescription | null {
+  const description = readApimDescription()
+  if (description === null) process.stderr.write('skipped: there is no ../shared/spec/apim-openapi.json\n')
+  return description
+}
+
+type Compile = (schema: object) => ValidateFunction
+
+function compilerOf(ajv: Ajv): Compile {
+  return (schema) => ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"apim#/')) as object)
+}
+
+function problemsOf(openApi: OpenApi, compile: Compile, answer: DescribedAnswer): readonly string[] {
+  const { method, status, contentType, body } = answer
+  const path = (answer.path.split('?')[0] ?? '').slice(PREFIX.length)
+  const template = Object.keys(openApi.paths).find((each) => matches(each, path))
+  const operation = template === undefined ? undefined : openApi.paths[template]?.[method.toLowerCase()]
+  if (template === undefined || operation === undefined) return [`${method} ${answer.path} is not described`]
+  const where = `${method} ${template} → ${status}`
+  const written = operation.responses[String(status)]
+  if (written === undefined) return [`${where} is not described`]
+  const response =
+    written.$ref === undefined ? written : openApi.components.responses[written.$ref.split('/').at(-1) ?? '']
+  const mediaType = contentType.split(';')[0] ?? ''
+  if (response?.content === undefined) return body === null ? [] : [`${where} must have no body`]
+  const content = response.content[mediaType]
+  if (content === undefined) return [`${where} is not described as ${mediaType}`]
+  // Bytes have no schema in JSON.
+  if (mediaType === 'application/zip') return []
+  const validate = compile(content.schema)
+  if (validate(body)) return []
+  return (validate.errors ?? []).map(
+    ({ instancePath, message, params }) => `${where}: ${instancePath} ${message} ${JSON.stringify(params)}`,
+  )
+}
+
+function matches(template: string, path: string): boolean {
+  const [wanted, given] = [template.split('/'), path.split('/')]
+  return wanted.length === given.length && wanted.every((part, index) => part.startsWith('{') || part === given[index])
+}

@@ -1,0 +1,52 @@
+/** A schema of the description of the APIM API, to be changed in place. */
+export interface DescribedSchema {
+  properties?: Record<string, DescribedSchema>
+  readonly [keyword: string]: unknown
+}
+
+/** Where an answer of ours is another than the description says, because the specification demands it. */
+export interface Difference {
+  /** A name under `components.schemas`. */
+  readonly schema: string
+  readonly reason: string
+  readonly apply: (schema: DescribedSchema) => void
+}
+
+const alsoNamed = (property: string, as: string) => (schema: DescribedSchema) => {
+  const known = schema.properties?.[property]
+  if (known === undefined) throw new Error(`the description has no property ${property}`)
+  schema.properties = { ...schema.properties, [as]: known }
+}
+
+const VENDOR_NEUTRAL = 'Section 2.1 of the specification names the field without the vendor; both names are answered.'
+
+/** All of them. A test that validates answers against the description applies each before. */
+export const APIM_DIFFERENCES: readonly Difference[] = [
+  {
+    schema: 'Pagination',
+    reason: 'Section 2.2 of the specification: `nextPage` is null when there is no next page.',
+    apply: (schema) => {
+      schema.properties = { ...schema.properties, nextPage: { ...schema.properties?.nextPage, nullable: true } }
+    },
+  },
+  {
+    schema: 'EventApiProduct',
+    reason: VENDOR_NEUTRAL,
+    apply: alsoNamed('solaceMessagingServices', 'vendorMessagingServices'),
+  },
+  {
+    schema: 'Plan',
+    reason: VENDOR_NEUTRAL,
+    apply: alsoNamed('solaceClassOfServicePolicy', 'vendorClassOfServicePolicy'),
+  },
+  {
+    schema: 'SolaceMessagingService',
+    reason: VENDOR_NEUTRAL,
+    apply: alsoNamed('solaceCloudMessagingServiceId', 'vendorCloudMessagingServiceId'),
+  },
+  {
+    schema: 'MessagingService',
+    reason: VENDOR_NEUTRAL,
+    apply: alsoNamed('solaceCloudMessagingServiceId', 'vendorCloudMessagingServiceId'),
+  },
+]
