@@ -8,7 +8,7 @@ import type { RandomSource } from './random-source.ts'
 import { credentialPlace, type Sealer } from './sealer-port.ts'
 
 /** 62^24 keys: nobody meets or guesses one. */
-const CONSUMER_KEY_LENGTH = 24
+export const CONSUMER_KEY_LENGTH = 24
 const CONSUMER_SECRET_LENGTH = 40
 const QUEUE_NONCE_LENGTH = 26
 

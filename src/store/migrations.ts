@@ -390,6 +390,32 @@ create table pauses (
 alter table pairs add column disruptive_allowed_until timestamptz;
 `
 
+const webhooks = `
+create table webhooks (
+  account_id text not null,
+  id text not null,
+  registration_id text not null,
+  name text not null,
+  definition jsonb not null,
+  -- Sealed: authentication and request headers, which may hold secrets too. Null: there are none.
+  secrets text,
+  secrets_version integer not null,
+  created_at timestamptz not null default now(),
+  primary key (account_id, id),
+  unique (account_id, registration_id, name),
+  foreign key (account_id, registration_id) references registrations(account_id, id) on delete cascade
+);
+
+-- A registration that comes back after its deletion has no webhooks, whoever deleted it.
+create function forget_webhooks() returns trigger language plpgsql as $$
+begin
+  delete from webhooks where account_id = new.account_id and registration_id = new.id;
+  return null;
+end $$;
+create trigger forget_webhooks after update of deleted_at on registrations
+  for each row when (new.deleted_at is not null) execute function forget_webhooks();
+`
+
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'catalogue', sql: catalogue },
   { version: 2, name: 'registrations', sql: registrations },
@@ -397,4 +423,5 @@ export const migrations: readonly Migration[] = [
   { version: 4, name: 'identity', sql: identity },
   { version: 5, name: 'product documents', sql: productDocuments },
   { version: 6, name: 'pauses', sql: pauses },
+  { version: 7, name: 'webhooks', sql: webhooks },
 ]

@@ -217,6 +217,28 @@ export interface CredentialsTable {
   retired_at: NullableTimestamp
 }
 
+/** What a webhook is, without what may be secret. */
+export interface WebhookDefinition {
+  readonly uri: string
+  readonly method: 'POST' | 'PUT'
+  readonly mode: 'parallel' | 'serial'
+  readonly gatewayMessagingServiceIds?: readonly string[] | undefined
+  readonly tlsTrustedCommonNames?: readonly string[] | undefined
+  readonly appendTopicToUrl?: boolean | undefined
+}
+
+export interface WebhooksTable {
+  account_id: string
+  id: string
+  registration_id: string
+  name: string
+  definition: Json<WebhookDefinition>
+  /** Sealed. */
+  secrets: string | null
+  secrets_version: number
+  created_at: DefaultTimestamp
+}
+
 export interface PairsTable {
   account_id: string
   registration_id: string
@@ -399,6 +421,7 @@ export interface Schema {
   registrations: RegistrationsTable
   access_requests: AccessRequestsTable
   credentials: CredentialsTable
+  webhooks: WebhooksTable
   pairs: PairsTable
   ledger: LedgerTable
   adoptions: AdoptionsTable

@@ -1,0 +1,134 @@
+import { sql } from 'kysely'
+import { KeymeshError } from '../domain/errors.ts'
+import { type AccountId, registrationId as brandedId } from '../domain/ids.ts'
+import { notFound } from '../domain/refusals.ts'
+import type { Filters } from '../domain/registration.ts'
+import type { Database } from './database.ts'
+import { raiseGenerations } from './generations.ts'
+import { registrationContent, revisionOf } from './import-content.ts'
+import { writeRegistrations } from './import-write-registrations.ts'
+import type { NameValue } from './schema.ts'
+
+export interface RegistrationPlace {
+  readonly accountId: AccountId
+  readonly registrationId: string
+}
+
+/** Given to a change, which calls it with the stored revision, the row locked; throws to refuse the change. */
+export type RevisionCheck = (revision: string) => void
+
+/** A registration without what hangs on it. */
+export interface StoredRegistration {
+  readonly name: string
+  readonly source: string
+  readonly sourceOwner: string | null
+  readonly applicationDomainId: string | null
+  readonly filters: Filters
+  readonly attributes: readonly NameValue[]
+}
+
+export interface Changed<Result> {
+  readonly result: Result
+  /** Whether something on a broker may have to change: then its reconciliation is due. */
+  readonly touched: boolean
+}
+
+/**
+ * Changes a registration, or what hangs on it, in one transaction with its generation. Changes of one registration wait
+ * for each other. Throws NOT_FOUND, or what `change` throws; nothing is written then.
+ */
+export function changeRegistration<Result>(
+  db: Database,
+  place: RegistrationPlace,
+  change: (trx: Database, registration: StoredRegistration) => Promise<Changed<Result>>,
+): Promise<Changed<Result>> {
+  const { accountId, registrationId } = place
+  return inTransaction(db, accountId, async (trx) => {
+    const registration = await lockRegistration(trx, place)
+    if (registration === null) throw notFound('application registration', registrationId)
+    const changed = await change(trx, registration)
+    if (changed.touched) await raiseGenerations(trx, accountId, [registrationId])
+    return changed
+  })
+}
+
+const ATTEMPTS = 5
+const TRANSIENT = new Set(['40P01', '40001'])
+
+/**
+ * A transaction that no import into the account crosses: the file is compared with what is stored, so what is stored must
+ * not change meanwhile. Repeated when the reconciler, which locks rows in another order, made it a deadlock.
+ */
+export async function inTransaction<Result>(
+  db: Database,
+  accountId: AccountId,
+  run: (trx: Database) => Promise<Result>,
+): Promise<Result> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await db.transaction().execute(async (trx) => {
+        await sql`select pg_advisory_xact_lock_shared(hashtextextended(${`keymesh import ${accountId}`}, 0))`.execute(
+          trx,
+        )
+        return await run(trx)
+      })
+    } catch (error) {
+      if (!TRANSIENT.has(codeOfDatabase(error)) || attempt === ATTEMPTS) throw error
+    }
+  }
+}
+
+function codeOfDatabase(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}
+
+/** Pairs before what hangs on the registration: the order in which finished runs lock them. */
+async function lockRegistration(db: Database, place: RegistrationPlace): Promise<StoredRegistration | null> {
+  const row = await registrationRow(db, place).forUpdate().executeTakeFirst()
+  if (row === undefined) return null
+  await db
+    .selectFrom('pairs')
+    .select('broker_id')
+    .where('account_id', '=', place.accountId)
+    .where('registration_id', '=', place.registrationId)
+    .orderBy('broker_id')
+    .forUpdate()
+    .execute()
+  return row
+}
+
+function registrationRow(db: Database, { accountId, registrationId }: RegistrationPlace) {
+  return db
+    .selectFrom('registrations')
+    .select(['name', 'source', 'source_owner as sourceOwner', 'application_domain_id as applicationDomainId'])
+    .select(['filters', 'attributes'])
+    .where('account_id', '=', accountId)
+    .where('id', '=', registrationId)
+    .where('deleted_at', 'is', null)
+}
+
+/** Without a lock. Throws NOT_FOUND. */
+export async function findRegistration(db: Database, place: RegistrationPlace): Promise<StoredRegistration> {
+  const row = await registrationRow(db, place).executeTakeFirst()
+  if (row === undefined) throw notFound('application registration', place.registrationId)
+  return row
+}
+
+/** What an ETag of the registration is made of: what a client, or a portal file, gave it. */
+export const registrationRevision = (registration: StoredRegistration): string =>
+  revisionOf(registrationContent({ ...registration }))
+
+/** The row as a whole; the registration must be locked. */
+export async function writeRegistration(
+  db: Database,
+  { accountId, registrationId }: RegistrationPlace,
+  registration: StoredRegistration,
+): Promise<void> {
+  await writeRegistrations(db, accountId, [
+    { registration: { ...registration, id: brandedId(registrationId) }, isNew: false },
+  ])
+}
+
+/** What was asked for is well written, and does not go together with what is stored. */
+export const unprocessable = (message: string): KeymeshError =>
+  new KeymeshError({ code: 'UNPROCESSABLE', fate: 'stop', message })
