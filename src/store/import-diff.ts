@@ -1,4 +1,4 @@
-import type { PortalBroker, PortalEventApi, PortalFile } from '../domain/portal-file.ts'
+import type { PortalBroker, PortalEventApi, PortalFile, PortalProduct } from '../domain/portal-file.ts'
 import { type AttributeChange, type ImportChange, type ImportKind, versionedId } from './import-changes.ts'
 import {
   applicationDomainContent,
@@ -17,12 +17,14 @@ import {
 import { diffRegistrations } from './import-diff-registrations.ts'
 import type { BrokerWrite, ImportPlan, ImportWrites, ProductVersionWrite, Touched } from './import-plan.ts'
 import { importProblems } from './import-problems.ts'
-import { noRemovals, removals } from './import-prune.ts'
+import { noRemovals, type Removed, removals } from './import-prune.ts'
 import type { CatalogueState, StoredBroker, StoredEventApi } from './import-state.ts'
 
 export interface DiffOptions {
   /** Removes what the file does not hold. */
   readonly prune: boolean
+  /** Removes this instead. */
+  readonly removed?: Removed
   readonly nowMs: number
   /** Broker and credential ids whose stored secret is not the one in the file. */
   readonly differingSecrets: DifferingSecrets
@@ -64,14 +66,15 @@ export function diffPortalFile(current: CatalogueState, file: PortalFile, option
     stored: eventApiContent,
     extra: documentChange,
   })
-  const products = diffSection('product', file.products, current.products, {
+  const givenProducts = file.products.map((product) => withKeptAttributes(product, current.products.get(product.id)))
+  const products = diffSection('product', givenProducts, current.products, {
     idOf: ({ id }) => id,
     given: productContent,
     stored: productContent,
   })
   const productVersions = diffProductVersions(current, file)
   const registrations = diffRegistrations(current, file, options)
-  const removed = options.prune ? removals(current, file, registrations.resolved) : noRemovals
+  const removed = options.removed ?? (options.prune ? removals(current, file, registrations.resolved) : noRemovals)
 
   const writes: ImportWrites = {
     environments: environments.writes,
@@ -103,6 +106,18 @@ export function diffPortalFile(current: CatalogueState, file: PortalFile, option
     },
     touched: touchedBy(changes, removed.touched, writes, registrations.touched),
   }
+}
+
+/** What integrations added by the API stays; a file sets the attributes that it names and removes none. */
+function withKeptAttributes(
+  given: PortalProduct,
+  stored: Pick<PortalProduct, 'attributes'> | undefined,
+): PortalProduct {
+  const kept = (stored?.attributes ?? []).map(
+    (attribute) => given.attributes.find(({ name }) => name === attribute.name) ?? attribute,
+  )
+  const added = given.attributes.filter(({ name }) => !kept.some((attribute) => attribute.name === name))
+  return { ...given, attributes: [...kept, ...added] }
 }
 
 export interface SectionDiff<Given> {

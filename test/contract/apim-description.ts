@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { Ajv, type ValidateFunction } from 'ajv'
 import ajvFormats from 'ajv-formats'
-import { APIM_DIFFERENCES, type DescribedSchema } from './apim-differences.ts'
+import { APIM_DIFFERENCES, APIM_UNDESCRIBED_STATUSES, type DescribedSchema } from './apim-differences.ts'
 
 const FILE = new URL('../../../shared/spec/apim-openapi.json', import.meta.url)
 
@@ -79,7 +79,10 @@ function problemsOf(openApi: OpenApi, compile: Compile, answer: DescribedAnswer)
   const operation = template === undefined ? undefined : openApi.paths[template]?.[method.toLowerCase()]
   if (template === undefined || operation === undefined) return [`${method} ${answer.path} is not described`]
   const where = `${method} ${template} → ${status}`
-  const written = operation.responses[String(status)]
+  const known = APIM_UNDESCRIBED_STATUSES.some(
+    (each) => each.method === method && each.status === status && template.endsWith(each.pathEnd),
+  )
+  const written = operation.responses[String(known ? 400 : status)]
   if (written === undefined) return [`${where} is not described`]
   const response =
     written.$ref === undefined ? written : openApi.components.responses[written.$ref.split('/').at(-1) ?? '']

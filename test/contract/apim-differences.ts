@@ -50,3 +50,21 @@ export const APIM_DIFFERENCES: readonly Difference[] = [
     apply: alsoNamed('solaceCloudMessagingServiceId', 'vendorCloudMessagingServiceId'),
   },
 ]
+
+/** A status that an operation has and its description lacks; its answer is an ErrorResponse. */
+export interface UndescribedStatus {
+  readonly method: string
+  /** The end of the path, as the description writes it. */
+  readonly pathEnd: string
+  readonly status: number
+  readonly reason: string
+}
+
+export const APIM_UNDESCRIBED_STATUSES: readonly UndescribedStatus[] = [
+  {
+    method: 'DELETE',
+    pathEnd: '/attributes/{attributeName}',
+    status: 412,
+    reason: 'A deletion heeds If-Match like a change does, so that no change is lost.',
+  },
+]
