@@ -209,6 +209,36 @@ describe('drift that a sweep finds and repairs', () => {
     expect(await mesh.drift({ openOnly: true })).toEqual([])
   })
 
+  it.each<readonly [string, 'changed' | 'missing', (state: MsgVpnState) => void]>([
+    [
+      'a changed client profile, which all share',
+      'changed',
+      ({ clientProfiles }) =>
+        clientProfiles.change('keymesh-send-receive', {
+          allowGuaranteedMsgReceiveEnabled: false,
+          allowBridgeConnectionsEnabled: true,
+        }),
+    ],
+    [
+      'a deleted client profile, which all share',
+      'missing',
+      ({ clientProfiles }) => clientProfiles.remove('keymesh-send-receive'),
+    ],
+  ])('%s: found once, repaired once', async (_title, kind, inject) => {
+    const broker = mesh.broker()
+    const asItWas = snapshotOf(broker)
+    const known = (await mesh.drift()).length
+    inject(broker.state)
+    broker.requests.reset()
+    expect(await mesh.sweep()).toMatchObject({ failed: 0, waiting: 0 })
+    expect(broker.requests.writes).toBe(1)
+    expect(snapshotOf(broker)).toEqual(asItWas)
+    const [row, ...others] = await mesh.drift()
+    expect(others).toHaveLength(known)
+    expect(row).toMatchObject({ objectName: 'keymesh-send-receive', kind, action: 'repaired' })
+    expect(await mesh.drift({ openOnly: true })).toEqual([])
+  })
+
   it('a wiped broker: everything comes back, with the same passwords', async () => {
     const broker = mesh.broker()
     const asItWas = snapshotOf(broker)
