@@ -30,7 +30,7 @@ export function revisionOf(value: unknown): string {
 export function ifMatch(header: string | undefined, kind: string, id: string): RevisionCheck {
   if (header === undefined || header.trim() === '*') return () => undefined
   // A tag may hold commas, so the list is read and not split.
-  const tags = header.match(TAG) ?? []
+  const tags: readonly string[] = header.match(TAG) ?? []
   if (!/^[\s,]*$/.test(header.replace(TAG, '')) || tags.length === 0) {
     throw new InvalidInputError('The request', [{ path: 'If-Match', message: 'must be * or a list of ETags' }])
   }

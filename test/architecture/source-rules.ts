@@ -84,7 +84,7 @@ function impurities(file: ParsedFile): readonly Violation[] {
   const chance = file.imports
     .filter(({ specifier }) => specifier === 'node:crypto')
     .flatMap(({ names, line }) =>
-      names.filter((name) => !/^create(?:Hash|Hmac)$/.test(name)).map((name) => [name, line]),
+      names.filter((name) => !/^(?:hash|create(?:Hash|Hmac))$/.test(name)).map((name) => [name, line]),
     )
     .map(([name, line]) => ({
       path: file.path,
