@@ -39,8 +39,9 @@ export interface AsyncApiContext {
  */
 export function renderAsyncApi(document: JsonObject, context: AsyncApiContext): JsonObject {
   const { asyncApiVersion: wanted, product } = context
-  const root = mutableCopy(document)
-  root.asyncapi = wanted ?? root.asyncapi ?? '2.6.0'
+  // For people: the store does not keep the order of keys.
+  const root: Mutable = { asyncapi: '', info: {}, servers: {}, channels: {}, ...mutableCopy(document) }
+  root.asyncapi = wanted ?? document.asyncapi ?? '2.6.0'
   const info: Mutable = { ...mapOr(root.info, {}), ...productKeys(product) }
   delete info['x-view']
   delete root['x-view']
@@ -182,7 +183,7 @@ function decoded(part: string): string {
   }
 }
 
-const mutableCopy = (document: JsonObject): Mutable => ({ ...(structuredClone(document) as Mutable) })
+const mutableCopy = (document: JsonObject): Mutable => structuredClone(document) as Mutable
 const isMap = (value: JsonValue | undefined): value is Mutable =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const mapOr = (value: JsonValue | undefined, otherwise: Mutable): Mutable => (isMap(value) ? value : otherwise)
