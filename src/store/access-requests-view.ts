@@ -5,6 +5,7 @@ import { accessRequestContent, revisionOf } from './import-content.ts'
 import { isCounted } from './import-state.ts'
 import { type GrantedRequest, type Owner, type QueuesView, queuesOf } from './registration-view-permissions.ts'
 import { readVersionViews, type VersionViews } from './registration-view-versions.ts'
+import type { RegistrationPlace } from './registrations-change.ts'
 
 export interface StoredRequest {
   readonly registrationId: string
@@ -41,12 +42,41 @@ export async function readRequests(
   return rows.map(storedRequest)
 }
 
-export const requestRows = (db: Database, accountId: string) =>
+/** In the order of the ids, those that are there. */
+export async function readRequestsById(
+  db: Database,
+  { accountId, registrationId }: RegistrationPlace,
+  ids: readonly string[],
+): Promise<readonly StoredRequest[]> {
+  if (ids.length === 0) return []
+  const rows = await requestRows(db, accountId)
+    .where('registration_id', '=', registrationId)
+    .where('id', 'in', ids)
+    .execute()
+  const byId = new Map(rows.map((row) => [row.id, storedRequest(row)]))
+  return ids.flatMap((id) => byId.get(id) ?? [])
+}
+
+/** Null when the registration has no such request. */
+export async function findRequest(
+  db: Database,
+  accountId: string,
+  registrationId: string,
+  id: string,
+): Promise<StoredRequest | null> {
+  const row = await requestRows(db, accountId)
+    .where('registration_id', '=', registrationId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row === undefined ? null : storedRequest(row)
+}
+
+const requestRows = (db: Database, accountId: string) =>
   db.selectFrom('access_requests').selectAll().where('account_id', '=', accountId)
 
 type RequestRow = Awaited<ReturnType<ReturnType<typeof requestRows>['execute']>>[number]
 
-export const storedRequest = (row: RequestRow): StoredRequest => ({
+const storedRequest = (row: RequestRow): StoredRequest => ({
   registrationId: row.registration_id,
   id: row.id,
   productId: row.product_id,

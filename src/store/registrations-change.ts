@@ -3,6 +3,7 @@ import { KeymeshError } from '../domain/errors.ts'
 import { type AccountId, registrationId as brandedId } from '../domain/ids.ts'
 import { notFound } from '../domain/refusals.ts'
 import type { Filters } from '../domain/registration.ts'
+import { databaseField } from './catalogue-transaction.ts'
 import type { Database } from './database.ts'
 import { raiseGenerations } from './generations.ts'
 import { registrationContent, revisionOf } from './import-content.ts'
@@ -53,11 +54,14 @@ export function changeRegistration<Result>(
 }
 
 const ATTEMPTS = 5
-const TRANSIENT = new Set(['40P01', '40001'])
+const DEADLOCK = '40P01'
+const LOCK_TIMEOUT = '55P03'
+const PATIENCE = '10s'
 
 /**
- * A transaction that no import into the account crosses: the file is compared with what is stored, so what is stored must
- * not change meanwhile. Repeated when the reconciler, which locks rows in another order, made it a deadlock.
+ * A transaction that no change of the account's catalogue crosses, an import among them: what a request rests on stays
+ * as it was read. Repeated when the reconciler, which locks rows in another order, made it a deadlock. Throws BUSY when
+ * others take long.
  */
 export async function inTransaction<Result>(
   db: Database,
@@ -67,20 +71,29 @@ export async function inTransaction<Result>(
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await db.transaction().execute(async (trx) => {
+        // Who waits holds a connection that others need.
+        await sql`select set_config('lock_timeout', ${PATIENCE}, true)`.execute(trx)
         await sql`select pg_advisory_xact_lock_shared(hashtextextended(${`keymesh import ${accountId}`}, 0))`.execute(
           trx,
         )
         return await run(trx)
       })
     } catch (error) {
-      if (!TRANSIENT.has(codeOfDatabase(error)) || attempt === ATTEMPTS) throw error
+      const code = databaseField(error, 'code')
+      if (code === LOCK_TIMEOUT) throw busy(error)
+      if (code !== DEADLOCK || attempt === ATTEMPTS) throw error
     }
   }
 }
 
-function codeOfDatabase(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
-}
+const busy = (cause: unknown): KeymeshError =>
+  new KeymeshError({
+    code: 'BUSY',
+    fate: 'retry',
+    message: 'Others change the same, or the whole catalogue, at this moment; nothing was written.',
+    hint: 'Try again in a moment.',
+    cause,
+  })
 
 /** Pairs before what hangs on the registration: the order in which finished runs lock them. */
 async function lockRegistration(db: Database, place: RegistrationPlace): Promise<StoredRegistration | null> {

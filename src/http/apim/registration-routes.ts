@@ -1,10 +1,16 @@
 import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
+import { accessRequestRoutes } from './access-requests.ts'
 import { appRegistrationRoutes } from './app-registrations.ts'
 import { credentialRoutes } from './credentials.ts'
+import { registrationAttributeRoutes } from './registration-attributes.ts'
+import { registrationFilterRoutes } from './registration-filters.ts'
 
 /** Everything below `/api/v2/apim/appRegistrations`. */
 export async function registrationRoutes(app: App, dependencies: HttpDependencies): Promise<void> {
   await appRegistrationRoutes(app, dependencies)
+  await registrationAttributeRoutes(app, dependencies)
   await credentialRoutes(app, dependencies)
+  await accessRequestRoutes(app, dependencies)
+  await registrationFilterRoutes(app, dependencies)
 }
