@@ -31,7 +31,7 @@ describe('a configuration', () => {
       maxTopics: 1000,
       maxDeletes: 200,
       leaseMs: 30_000,
-      concurrency: 32,
+      concurrency: 64,
       pollCron: '*/15 * * * * *',
       sweepCron: '0 * * * *',
       retentionMs: 7_776_000_000,
