@@ -36,6 +36,7 @@ import { whoamiRoutes } from './identity/whoami.ts'
 import { collectOpenapi, DOCUMENTATION_PATH, serveOpenapi } from './openapi.ts'
 import { operationsRoutes } from './operations/operations-routes.ts'
 import type { Access } from './permissions.ts'
+import { portalRoutes } from './portal/portal-routes.ts'
 import { refuseUnstorableText } from './storable-text.ts'
 
 /** The application, as routes see it: zod schemas give the types of body, query, params and answer. */
@@ -67,6 +68,7 @@ const ROUTES: readonly RegisterRoutes[] = [
   productEventApiRoutes,
   gatewayRoutes,
   registrationRoutes,
+  portalRoutes,
   operationsRoutes,
 ]
 

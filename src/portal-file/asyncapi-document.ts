@@ -1,7 +1,7 @@
 import type { Channel, Viewpoint } from '../domain/catalogue.ts'
 import { InvalidInputError, type Problem } from '../domain/errors.ts'
 import type { JsonObject, JsonValue } from '../domain/portal-file.ts'
-import { type Bundle, bundleReferences } from './bundle-references.ts'
+import { type Bundle, type BundleResult, bundleAlone, bundleReferences } from './bundle-references.ts'
 import { isMap, own } from './portal-file-references.ts'
 import { readBoundedFile } from './read-bounded-file.ts'
 import { readChannels } from './read-channels.ts'
@@ -39,11 +39,37 @@ export async function readAsyncApiDocument(path: string, options: AsyncApiOption
   const refuse = (problems: readonly Problem[]) => new InvalidInputError(`The AsyncAPI document ${path}`, problems)
   const read = await readBoundedFile(path, DOCUMENT_MAX_BYTES)
   if (!read.ok) throw refuse([{ message: `The file ${read.reason}.`, file: path }])
-  const parsed = parseYaml(path, read.text)
+  return await readDocument(path, read.text, bundleReferences, options)
+}
+
+/**
+ * The same for a document that was sent: `name` stands for its file in problems, and references to other files are
+ * refused.
+ */
+export async function readAsyncApiText(
+  name: string,
+  text: string,
+  options: AsyncApiOptions = {},
+): Promise<AsyncApiDocument> {
+  if (Buffer.byteLength(text) > DOCUMENT_MAX_BYTES) {
+    const message = `has more than ${DOCUMENT_MAX_BYTES} bytes`
+    throw new InvalidInputError(`The AsyncAPI document ${name}`, [{ message, file: name }])
+  }
+  return await readDocument(name, text, bundleAlone, options)
+}
+
+async function readDocument(
+  path: string,
+  text: string,
+  bundleDocument: (source: YamlSource) => Promise<BundleResult>,
+  options: AsyncApiOptions,
+): Promise<AsyncApiDocument> {
+  const refuse = (problems: readonly Problem[]) => new InvalidInputError(`The AsyncAPI document ${path}`, problems)
+  const parsed = parseYaml(path, text)
   if (!parsed.ok) throw refuse(parsed.problems)
   const version = readVersion(parsed.source)
   if (!version.ok) throw refuse([version.problem])
-  const bundled = await bundleReferences(parsed.source)
+  const bundled = await bundleDocument(parsed.source)
   if (!bundled.ok) throw refuse(bundled.problems)
 
   const { bundle } = bundled

@@ -181,7 +181,7 @@ function toProduct(item: Item<'products'>, { eventApis }: PortalFileInput): Port
   }
 }
 
-function toPlan(item: Item<'products'>['versions'][number]['plans'][number]): Plan {
+export function toPlan(item: Item<'products'>['versions'][number]['plans'][number]): Plan {
   const { id, name, unlimitedMsgSpoolUsage, maxMsgSpoolUsage, ...policy } = item
   // 500 MB is the default that the APIM API documents for a queue.
   return {

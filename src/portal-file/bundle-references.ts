@@ -39,29 +39,39 @@ interface LoadedFile {
  * rule holds for references in those files.
  */
 export async function bundleReferences(main: YamlSource): Promise<BundleResult> {
+  return await bundle(main, async () => await realpath(main.file))
+}
+
+/** The same for a document that came without files: it must hold all that it refers to. */
+export async function bundleAlone(main: YamlSource): Promise<BundleResult> {
+  return await bundle(main, async () => null)
+}
+
+async function bundle(main: YamlSource, findFile: () => Promise<string | null>): Promise<BundleResult> {
   if (!isMap(main.value)) {
     return { ok: false, problems: [problemAt(main, [], 'The document must be a map.')] }
   }
-  const loader = new Loader(main, main.value, await realpath(main.file))
+  const loader = new Loader(main, main.value, await findFile())
   await loader.run()
   if (loader.problems.length > 0) return { ok: false, problems: loader.problems }
-  const bundle = loader.bundle()
-  const problems = referenceTargetProblems(bundle)
-  return problems.length > 0 ? { ok: false, problems } : { ok: true, bundle }
+  const bundled = loader.bundle()
+  const problems = referenceTargetProblems(bundled)
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, bundle: bundled }
 }
 
 class Loader {
   readonly problems: Problem[] = []
   readonly #extensionKey: string
-  readonly #rootDirectory: string
+  /** Null: no file may be read. */
+  readonly #rootDirectory: string | null
   readonly #files = new Map<string, LoadedFile>()
   readonly #queue: LoadedFile[] = []
   #bytes = 0
 
-  constructor(main: YamlSource, value: JsonObject, realPath: string) {
+  constructor(main: YamlSource, value: JsonObject, realPath: string | null) {
     this.#extensionKey = freeKey(value)
-    this.#rootDirectory = dirname(realPath)
-    this.#add(realPath, { key: null, source: main, directory: this.#rootDirectory, value })
+    this.#rootDirectory = realPath === null ? null : dirname(realPath)
+    this.#add(realPath ?? main.file, { key: null, source: main, directory: this.#rootDirectory ?? '', value })
   }
 
   #add(realPath: string, file: LoadedFile): void {
@@ -133,13 +143,15 @@ class Loader {
       report(message)
       return null
     }
+    const root = this.#rootDirectory
+    if (root === null) return fail('names a file; the document must hold what it refers to')
     let real: string
     try {
       real = await realpath(join(from.directory, name))
     } catch {
       return fail('names a file that does not exist')
     }
-    if (!real.startsWith(`${this.#rootDirectory}${this.#rootDirectory.endsWith(sep) ? '' : sep}`)) {
+    if (!real.startsWith(`${root}${root.endsWith(sep) ? '' : sep}`)) {
       return fail("leads out of the document's own directory")
     }
     const known = this.#files.get(real)
@@ -149,7 +161,7 @@ class Loader {
     if (!read.ok) return fail(`names a file that ${read.reason}`)
     this.#bytes += read.text.length
     if (this.#bytes > TOTAL_MAX_BYTES) return fail('makes the document too large')
-    const inside = relative(this.#rootDirectory, real)
+    const inside = relative(root, real)
     const parsed = parseYaml(join(dirname(this.#mainFile()), inside), read.text)
     if (!parsed.ok) {
       this.problems.push(...parsed.problems)

@@ -175,7 +175,7 @@ async function readResources(source: YamlSource, root: Item, { env }: PortalFile
   return { certificates, secrets, problems }
 }
 
-function certificateProblem(pem: string): string | null {
+export function certificateProblem(pem: string): string | null {
   if (pem.includes('PRIVATE KEY')) return 'the file holds a private key; give the certificates only'
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
   try {

@@ -13,25 +13,25 @@ import { filterValueProblem } from '../domain/topic-pattern.ts'
 import { SEMANTIC_VERSION } from './semantic-version.ts'
 
 /** Text that a problem function of the domain judges. */
-const text = (problemOf: (value: string) => string | null) =>
+export const text = (problemOf: (value: string) => string | null) =>
   z.string().superRefine((value, context) => {
     const problem = problemOf(value)
     if (problem !== null) context.addIssue({ code: 'custom', message: problem })
   })
 
-const longText = (maxLength: number) =>
+export const longText = (maxLength: number) =>
   text((value) => {
     if (value.length > maxLength) return `must be at most ${maxLength} characters long, it has ${value.length}`
     return value.includes('\u0000') || !value.isWellFormed() ? 'must not contain NUL or lone surrogates' : null
   })
 
-const catalogueId = text(catalogueIdProblem)
+export const catalogueId = text(catalogueIdProblem)
 const externalId = text(externalIdProblem)
-const name = text(nameProblem)
-const description = longText(10_000).default('')
-const semanticVersion = z.string().regex(SEMANTIC_VERSION, 'must be a semantic version such as `1.2.0`')
+export const name = text(nameProblem)
+export const description = longText(10_000).default('')
+export const semanticVersion = z.string().regex(SEMANTIC_VERSION, 'must be a semantic version such as `1.2.0`')
 /** The API bounds versions of Event APIs by length only. */
-const eventApiVersion = text((value) =>
+export const eventApiVersion = text((value) =>
   value.length < 2 || value.length > 64 || hasUnsafeCharacters(value) ? 'must be 2 to 64 characters long' : null,
 )
 const path = z.string().min(1, 'must be a path')
@@ -67,21 +67,23 @@ export const filtersSchema = z
   )
   .default({})
 
-const managementUrl = text((value) => {
+export const managementUrl = text((value) => {
   const url = URL.canParse(value) ? new URL(value) : null
   if (url === null || !/^https?:$/.test(url.protocol)) return 'must be an http or https address'
   if (url.username !== '' || url.password !== '') return 'must not contain a username or a password'
   return url.search !== '' || url.hash !== '' ? 'must not have a query or a fragment' : null
 })
 
+export const managementUsername = text((value) =>
+  /^[^:]{1,128}$/.test(value) && !hasUnsafeCharacters(value) ? null : 'must be 1 to 128 characters without `:`',
+)
+
 /** Every key may be missing: the broker is then unusable, which visibility explains. */
 const management = z
   .strictObject({
     url: managementUrl.optional(),
     msgVpn: text(msgVpnNameProblem).optional(),
-    username: text((value) =>
-      /^[^:]{1,128}$/.test(value) && !hasUnsafeCharacters(value) ? null : 'must be 1 to 128 characters without `:`',
-    ).optional(),
+    username: managementUsername.optional(),
     password: longText(512).optional(),
     passwordEnv: environmentVariable.optional(),
     caFile: path.optional(),
@@ -95,13 +97,14 @@ const management = z
     }
   })
 
-const port = z.int().min(1).max(65_535)
+export const port = z.int().min(1).max(65_535)
+export const messagingHost = text((value) =>
+  /^[^\s/?#@]{1,253}$/.test(value) && !/^[^:]*:\d+$/.test(value) && !hasUnsafeCharacters(value)
+    ? null
+    : 'must be a host name or address without scheme and port',
+)
 const messaging = z.strictObject({
-  host: text((value) =>
-    /^[^\s/?#@]{1,253}$/.test(value) && !/^[^:]*:\d+$/.test(value) && !hasUnsafeCharacters(value)
-      ? null
-      : 'must be a host name or address without scheme and port',
-  ).optional(),
+  host: messagingHost.optional(),
   protocols: z
     .record(z.string(), port)
     .default({})
@@ -143,7 +146,7 @@ const policy = z
   })
 
 /** Defaults of a queue are those that the APIM API documents. */
-const plan = z
+export const plan = z
   .strictObject({
     id: catalogueId,
     name,

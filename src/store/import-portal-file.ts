@@ -103,7 +103,11 @@ const placedIn =
   })
 
 /** Opens what the file also gives, and tells only which differ. */
-async function compareSecrets(sealer: Sealer, current: CatalogueState, file: PortalFile): Promise<DifferingSecrets> {
+export async function compareSecrets(
+  sealer: Sealer,
+  current: CatalogueState,
+  file: PortalFile,
+): Promise<DifferingSecrets> {
   const { accountId } = current
   const brokers = new Set<string>()
   const credentials = new Set<string>()
@@ -134,7 +138,7 @@ const UNIQUE_VIOLATION = '23505'
 const FOREIGN_KEY_VIOLATION = '23503'
 
 /** What another account or the reconciler wrote between the check and the write. */
-function translated(error: unknown, file: PortalFile): unknown {
+export function translated(error: unknown, file: PortalFile): unknown {
   const constraint = databaseField(error, 'constraint')
   if (databaseCode(error) === UNIQUE_VIOLATION && constraint === 'brokers_management_address_key') {
     const message = 'a message VPN of the file is in use already and cannot be managed from here'

@@ -4,7 +4,8 @@ import { type ImportChange, type ImportKind, ownedId, versionedId } from './impo
 import type { AccessRequestWrite, ImportRemovals, Touched, VersionKey } from './import-plan.ts'
 import { type CatalogueState, isCounted } from './import-state.ts'
 
-interface Removed {
+/** What is taken away, and what that touches. */
+export interface Removed {
   readonly changes: readonly ImportChange[]
   readonly removals: ImportRemovals
   readonly touched: Touched

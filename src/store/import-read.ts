@@ -1,22 +1,24 @@
-import { sql } from 'kysely'
-import { brokerId, eventApiId, productId, registrationId } from '../domain/ids.ts'
+import { brokerId, eventApiId, productId } from '../domain/ids.ts'
 import type { PortalFile } from '../domain/portal-file.ts'
 import type { Database } from './database.ts'
 import { versionedId } from './import-changes.ts'
 import { managementAddress } from './import-content.ts'
+import { type CatalogueScope, readRegistrations, readSecretVersions } from './import-read-registrations.ts'
+import { byId, grouped, isOneOf } from './import-rows.ts'
 import type {
   CatalogueState,
-  StoredAccessRequest,
   StoredBroker,
-  StoredCredential,
   StoredEventApi,
   StoredProduct,
   StoredProductVersion,
-  StoredRegistration,
 } from './import-state.ts'
 
 /** One statement per table, whatever the size. Documents and ledger rows stay in the database. */
-export async function readCatalogueState(db: Database, accountId: string): Promise<CatalogueState> {
+export async function readCatalogueState(
+  db: Database,
+  accountId: string,
+  scope?: CatalogueScope,
+): Promise<CatalogueState> {
   const environments = await db
     .selectFrom('environments')
     .select(['id', 'name'])
@@ -40,15 +42,17 @@ export async function readCatalogueState(db: Database, accountId: string): Promi
     brokers: byId(await readBrokers(db, accountId)),
     eventApis: await readEventApis(db, accountId),
     products: byId(await readProducts(db, accountId)),
-    registrations: byId(await readRegistrations(db, accountId)),
-    secretVersions: await readSecretVersions(db, accountId),
+    registrations: byId(await readRegistrations(db, accountId, scope)),
+    secretVersions: scope === undefined ? await readSecretVersions(db, accountId) : new Map(),
   }
 }
 
-const byId = <Row extends { readonly id: string }>(rows: readonly Row[]): ReadonlyMap<string, Row> =>
-  new Map(rows.map((row) => [row.id, row]))
-
-async function readBrokers(db: Database, accountId: string): Promise<readonly StoredBroker[]> {
+/** Those of these ids, or all. */
+export async function readBrokers(
+  db: Database,
+  accountId: string,
+  ids?: readonly string[],
+): Promise<readonly StoredBroker[]> {
   const rows = await db
     .selectFrom('brokers')
     .selectAll()
@@ -62,6 +66,7 @@ async function readBrokers(db: Database, accountId: string): Promise<readonly St
         .as('owned_objects'),
     )
     .where('account_id', '=', accountId)
+    .where(isOneOf('id', ids))
     .execute()
   return rows.map((row) => ({
     id: row.id,
@@ -78,12 +83,18 @@ async function readBrokers(db: Database, accountId: string): Promise<readonly St
   }))
 }
 
-async function readEventApis(db: Database, accountId: string): Promise<ReadonlyMap<string, StoredEventApi>> {
+/** By `versionedId`: every version of these ids, or all. */
+export async function readEventApis(
+  db: Database,
+  accountId: string,
+  ids?: readonly string[],
+): Promise<ReadonlyMap<string, StoredEventApi>> {
   const rows = await db
     .selectFrom('event_apis')
     .select(['id', 'version', 'name', 'display_name', 'description', 'application_domain_id', 'viewpoint'])
     .select(['channels', 'custom_attributes', 'revision'])
     .where('account_id', '=', accountId)
+    .where(isOneOf('id', ids))
     .execute()
   return new Map(
     rows.map((row) => [
@@ -104,9 +115,19 @@ async function readEventApis(db: Database, accountId: string): Promise<ReadonlyM
   )
 }
 
-async function readProducts(db: Database, accountId: string): Promise<readonly StoredProduct[]> {
-  const products = await db.selectFrom('products').selectAll().where('account_id', '=', accountId).execute()
-  const versions = await readProductVersions(db, accountId)
+/** Those of these ids, or all. */
+export async function readProducts(
+  db: Database,
+  accountId: string,
+  ids?: readonly string[],
+): Promise<readonly StoredProduct[]> {
+  const products = await db
+    .selectFrom('products')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where(isOneOf('id', ids))
+    .execute()
+  const versions = await readProductVersions(db, accountId, ids)
   return products.map((row) => ({
     id: productId(row.id),
     name: row.name,
@@ -121,23 +142,33 @@ async function readProducts(db: Database, accountId: string): Promise<readonly S
 async function readProductVersions(
   db: Database,
   accountId: string,
+  ids: readonly string[] | undefined,
 ): Promise<ReadonlyMap<string, readonly StoredProductVersion[]>> {
-  const versions = await db.selectFrom('product_versions').selectAll().where('account_id', '=', accountId).execute()
+  const ofProducts = isOneOf('product_id', ids)
+  const versions = await db
+    .selectFrom('product_versions')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where(ofProducts)
+    .execute()
   const eventApis = await db
     .selectFrom('product_version_event_apis')
     .selectAll()
     .where('account_id', '=', accountId)
+    .where(ofProducts)
     .orderBy('position')
     .execute()
   const brokers = await db
     .selectFrom('product_version_brokers')
     .selectAll()
     .where('account_id', '=', accountId)
+    .where(ofProducts)
     .execute()
   const plans = await db
     .selectFrom('plans')
     .selectAll()
     .where('account_id', '=', accountId)
+    .where(ofProducts)
     .orderBy('position')
     .execute()
   const keyOf = (row: { product_id: string; version: string }): string => versionedId(row.product_id, row.version)
@@ -167,84 +198,6 @@ async function readProductVersions(
   return grouped(stored, (version) => version.productId)
 }
 
-async function readRegistrations(db: Database, accountId: string): Promise<readonly StoredRegistration[]> {
-  const rows = await db
-    .selectFrom('registrations')
-    .select(['id', 'name', 'source', 'source_owner', 'application_domain_id', 'filters', 'attributes'])
-    .where('account_id', '=', accountId)
-    .where('deleted_at', 'is', null)
-    .execute()
-  const requests = await readAccessRequests(db, accountId)
-  const credentials = await readCredentials(db, accountId)
-  return rows.map((row) => ({
-    id: registrationId(row.id),
-    name: row.name,
-    source: row.source,
-    sourceOwner: row.source_owner,
-    applicationDomainId: row.application_domain_id,
-    filters: row.filters,
-    attributes: row.attributes,
-    accessRequests: byId(requests.get(row.id) ?? []),
-    // In ascending order of preference, so that the last of a name stays.
-    credentials: new Map((credentials.get(row.id) ?? []).map((credential) => [credential.name, credential])),
-  }))
-}
-
-async function readAccessRequests(
-  db: Database,
-  accountId: string,
-): Promise<ReadonlyMap<string, readonly (StoredAccessRequest & { readonly registrationId: string })[]>> {
-  const rows = await db.selectFrom('access_requests').selectAll().where('account_id', '=', accountId).execute()
-  const stored = rows.map((row) => ({
-    registrationId: row.registration_id,
-    id: row.id,
-    productId: row.product_id,
-    productVersion: row.product_version,
-    planId: row.plan_id,
-    filters: row.filters,
-    state: row.state,
-    approvedAtMs: timeMs(row.approved_at),
-    expiresAtMs: timeMs(row.expires_at),
-    expiredAtMs: timeMs(row.expired_at),
-  }))
-  return grouped(stored, (request) => request.registrationId)
-}
-
-/** Live ones and those that expired, which a file may still hold; not what was replaced or removed. */
-async function readCredentials(
-  db: Database,
-  accountId: string,
-): Promise<ReadonlyMap<string, readonly (StoredCredential & { readonly registrationId: string })[]>> {
-  const rows = await db
-    .selectFrom('credentials')
-    .selectAll()
-    .where('account_id', '=', accountId)
-    .where((eb) => eb.or([eb('retired_at', 'is', null), eb('retired_at', '>=', eb.ref('expires_at'))]))
-    .orderBy(sql`retired_at nulls last`)
-    .execute()
-  const stored = rows.map((row) => ({
-    registrationId: row.registration_id,
-    id: row.id,
-    name: row.name,
-    consumerKey: row.consumer_key,
-    sealedSecret: row.secret,
-    secretVersion: row.secret_version,
-    expiresAtMs: timeMs(row.expires_at),
-    isRetired: row.retired_at !== null,
-  }))
-  return grouped(stored, (credential) => credential.registrationId)
-}
-
-async function readSecretVersions(db: Database, accountId: string): Promise<ReadonlyMap<string, number>> {
-  const rows = await db
-    .selectFrom('credentials')
-    .select((eb) => ['consumer_key', eb.fn.max('secret_version').as('version')])
-    .where('account_id', '=', accountId)
-    .groupBy('consumer_key')
-    .execute()
-  return new Map(rows.map((row) => [row.consumer_key, row.version]))
-}
-
 /** Addresses in the file that another account has already. */
 export async function readTakenAddresses(
   db: Database,
@@ -260,16 +213,4 @@ export async function readTakenAddresses(
     .where('management_address', 'in', addresses)
     .execute()
   return new Set(rows.flatMap((row) => row.management_address ?? []))
-}
-
-const timeMs = (date: Date | null): number | null => date?.getTime() ?? null
-
-function grouped<Row>(rows: readonly Row[], keyOf: (row: Row) => string): ReadonlyMap<string, readonly Row[]> {
-  const groups = new Map<string, Row[]>()
-  for (const row of rows) {
-    const group = groups.get(keyOf(row))
-    if (group === undefined) groups.set(keyOf(row), [row])
-    else group.push(row)
-  }
-  return groups
 }

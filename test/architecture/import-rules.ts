@@ -49,7 +49,7 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   'src/cli': { mayImport: [...OF_A_COMMAND, 'src/demo'], mayImportTypesOf: ['src/engine.ts', 'src/queue'] },
   'src/demo': { mayImport: OF_A_COMMAND, mayImportTypesOf: ['src/engine.ts', 'src/queue'] },
   'src/http': {
-    mayImport: ['src/domain', 'src/reconcile', 'src/store', 'src/context.ts'],
+    mayImport: ['src/domain', 'src/reconcile', 'src/store', 'src/portal-file', 'src/context.ts'],
     mayImportTypesOf: ['src/config.ts', 'src/engine.ts', 'src/queue'],
   },
   jobs: {
