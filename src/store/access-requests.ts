@@ -1,4 +1,3 @@
-import { InvalidInputError } from '../domain/errors.ts'
 import { forbidden, notFound } from '../domain/refusals.ts'
 import type { AccessRequestState } from '../domain/registration.ts'
 import { refuseNewProblems, topicProblems } from './access-requests-topics.ts'
@@ -21,8 +20,8 @@ import {
   changeRegistration,
   type RegistrationPlace,
   type RevisionCheck,
+  refused,
   type StoredRegistration,
-  unprocessable,
 } from './registrations-change.ts'
 
 /** As many as one answer can hold. */
@@ -46,7 +45,7 @@ export interface AccessRequestAnswer {
 
 /**
  * For the version of the product that is shown now; it stays the request's. Throws NOT_FOUND for the registration,
- * UNPROCESSABLE when the request exists, InvalidInputError for a product that is not visible, a plan that it does not
+ * InvalidInputError for an id that is taken, a product that is not visible, a plan that it does not
  * have, or topics that no broker takes.
  */
 export function createAccessRequest(
@@ -57,9 +56,13 @@ export function createAccessRequest(
   const { accountId, registrationId, accessRequestId: id } = place
   return changeRegistration(writer.db, place, async (trx, registration) => {
     const requests = await readRequests(trx, accountId, [registrationId])
-    if (requests.some((each) => each.id === id)) throw unprocessable(`There is an access request "${id}" already.`)
+    if (requests.some((each) => each.id === id))
+      throw refused('accessRequestId', 'is not unique: the registration has an access request of this id')
     if (requests.length >= MAX_ACCESS_REQUESTS) {
-      throw unprocessable(`The registration has ${MAX_ACCESS_REQUESTS} access requests, which is the most it can have.`)
+      throw refused(
+        'request',
+        `the registration has ${MAX_ACCESS_REQUESTS} access requests, which is the most it can have`,
+      )
     }
     const product = await visibleProduct(trx, accountId, wanted)
     const isAutomatic = product.approvalType === 'automatic'
@@ -112,13 +115,10 @@ async function visibleProduct(
     .where('d.product_id', '=', productId)
     .where('d.listed', '=', true)
     .executeTakeFirst()
-  if (row === undefined) throw badField('eventApiProductId', `there is no Event API Product "${productId}"`)
-  if (row.planId === null) throw badField('planId', `the Event API Product "${productId}" has no plan "${planId}"`)
+  if (row === undefined) throw refused('eventApiProductId', `there is no Event API Product "${productId}"`)
+  if (row.planId === null) throw refused('planId', `the Event API Product "${productId}" has no plan "${planId}"`)
   return row
 }
-
-const badField = (path: string, message: string): InvalidInputError =>
-  new InvalidInputError('The request', [{ path, message }])
 
 /** Also of a request that waits for approval: who asks can still choose something else. */
 async function refuseBadTopics(
@@ -136,7 +136,7 @@ async function refuseBadTopics(
 }
 
 /**
- * Who may decide approves and rejects; everybody may ask again, and withdraw. Throws NOT_FOUND, FORBIDDEN, UNPROCESSABLE
+ * Who may decide approves and rejects; everybody may ask again, and withdraw. Throws NOT_FOUND, FORBIDDEN, InvalidInputError
  * for a step that is not legal, or what `check` throws.
  */
 export function changeAccessRequestState(
@@ -177,7 +177,7 @@ export function changeAccessRequestState(
  */
 function nextState(stored: StoredRequest, wanted: AccessRequestState, mayDecide: boolean): AccessRequestState {
   if (stored.expiredAtMs !== null)
-    throw unprocessable(`The access request "${stored.id}" has expired: make another one.`)
+    throw refused('state', 'cannot be changed: the access request has expired, make another one')
   if (stored.state === wanted) return wanted
   if ((wanted === 'APPROVED' || wanted === 'REJECTED') && !mayDecide) {
     throw forbidden('Only an administrator of the account approves or rejects an access request.')
@@ -185,7 +185,7 @@ function nextState(stored: StoredRequest, wanted: AccessRequestState, mayDecide:
   const stays = wanted === 'APPROVED' && isCounted(stored)
   if (stays) return stored.state
   if (!LEGAL_FROM[wanted].includes(stored.state)) {
-    throw unprocessable(`An access request in state ${stored.state} cannot be made ${wanted}.`)
+    throw refused('state', `cannot become ${wanted} from ${stored.state}`)
   }
   return wanted
 }

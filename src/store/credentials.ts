@@ -1,6 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
 import { sql } from 'kysely'
-import { InvalidInputError } from '../domain/errors.ts'
 import { notFound } from '../domain/refusals.ts'
 import type { Secret } from '../domain/secret.ts'
 import { type CredentialReader, type CredentialView, credentialRevision, findCredential } from './credentials-view.ts'
@@ -17,7 +16,7 @@ import {
   changeRegistration,
   type RegistrationPlace,
   type RevisionCheck,
-  unprocessable,
+  refused,
 } from './registrations-change.ts'
 import { credentialPlace, type Sealer } from './sealer-port.ts'
 
@@ -38,8 +37,8 @@ export interface GivenCredential {
 }
 
 /**
- * Throws NOT_FOUND for the registration, UNPROCESSABLE when a name or key is taken, InvalidInputError for an expiry that
- * is over. A consumer key is one client username: unique in the account.
+ * Throws NOT_FOUND for the registration, InvalidInputError when a name or key is taken or the expiry is
+ * over. A consumer key is one client username: unique in the account.
  */
 export function createCredential(
   writer: CredentialWriter,
@@ -75,7 +74,7 @@ export interface CredentialChange {
   readonly expiresAtMs?: number | null | undefined
 }
 
-/** Throws NOT_FOUND, UNPROCESSABLE, InvalidInputError, or what `check` throws. The same secret again is no new version. */
+/** Throws NOT_FOUND, InvalidInputError, or what `check` throws. The same secret again is no new version. */
 export function updateCredential(
   writer: CredentialWriter,
   place: RegistrationPlace & { readonly consumerKey: string },
@@ -170,13 +169,13 @@ async function refuseTakenKey(db: Database, accountId: string, consumerKey: stri
     .where('consumer_key', '=', consumerKey)
     .where('retired_at', 'is', null)
     .executeTakeFirst()
-  if (taken !== undefined) throw unprocessable(`The consumer key "${consumerKey}" is in use already.`)
+  if (taken !== undefined) throw refused('secret.consumerKey', 'is not unique: it is in use already')
 }
 
 /** A portal file finds a credential by its name. */
 async function refuseTakenName(db: Database, place: RegistrationPlace, name: string): Promise<void> {
   const taken = await liveOf(db, place).where('name', '=', name).select('id').executeTakeFirst()
-  if (taken !== undefined) throw unprocessable(`The registration has a credential with the name "${name}" already.`)
+  if (taken !== undefined) throw refused('name', 'is not unique: the registration has a credential of this name')
 }
 
 async function refuseTooMany(db: Database, place: RegistrationPlace): Promise<void> {
@@ -184,7 +183,7 @@ async function refuseTooMany(db: Database, place: RegistrationPlace): Promise<vo
     .select((eb) => eb.fn.countAll<number>().as('count'))
     .executeTakeFirstOrThrow()
   if (count < MAX_CREDENTIALS) return
-  throw unprocessable(`The registration has ${MAX_CREDENTIALS} credentials, which is the most it can have.`)
+  throw refused('request', `the registration has ${MAX_CREDENTIALS} credentials, which is the most it can have`)
 }
 
 const liveOf = (db: Database, { accountId, registrationId }: RegistrationPlace) =>
@@ -196,7 +195,7 @@ const liveOf = (db: Database, { accountId, registrationId }: RegistrationPlace) 
 
 function refusePast(expiresAtMs: number | null, nowMs: number): void {
   if (expiresAtMs === null || expiresAtMs > nowMs) return
-  throw new InvalidInputError('The request', [{ path: 'expiresAt', message: 'must be in the future, or -1 for never' }])
+  throw refused('expiresAt', 'must be in the future, or -1 for never')
 }
 
 /** Null when the stored one stays. */

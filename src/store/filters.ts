@@ -12,8 +12,8 @@ import {
   changeRegistration,
   findRegistration,
   type RegistrationPlace,
+  refused,
   type StoredRegistration,
-  unprocessable,
   writeRegistration,
 } from './registrations-change.ts'
 
@@ -41,16 +41,16 @@ export async function findFilter(db: Database, place: FilterPlace, name: string)
   return found
 }
 
-/** Throws NOT_FOUND, UNPROCESSABLE, InvalidInputError when the values give topics that no broker takes. */
+/** Throws NOT_FOUND, InvalidInputError when the name is taken or the values give topics that no broker takes. */
 export function createFilter(
   writer: AccessRequestWriter,
   place: FilterPlace,
   filter: FilterView,
 ): Promise<Changed<FilterView>> {
   return changeFilters(writer, place, (filters) => {
-    if (Object.hasOwn(filters, filter.name)) throw unprocessable(`There is a filter "${filter.name}" already.`)
+    if (Object.hasOwn(filters, filter.name)) throw refused('name', 'is not unique: there is a filter of this name')
     if (Object.keys(filters).length >= MAX_FILTERS) {
-      throw unprocessable(`There are ${MAX_FILTERS} filters, which is the most there can be.`)
+      throw refused('request', `there are ${MAX_FILTERS} filters, which is the most there can be`)
     }
     return { filters: { ...filters, [filter.name]: filter.values }, result: filter }
   })

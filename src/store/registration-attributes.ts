@@ -4,7 +4,7 @@ import {
   changeRegistration,
   findRegistration,
   type RegistrationPlace,
-  unprocessable,
+  refused,
   writeRegistration,
 } from './registrations-change.ts'
 import type { NameValue } from './schema.ts'
@@ -22,14 +22,14 @@ export async function findAttribute(db: Database, place: RegistrationPlace, name
   return storedAttribute(attributes, name)
 }
 
-/** Throws NOT_FOUND, UNPROCESSABLE when there is one of that name, or there are too many. */
+/** Throws NOT_FOUND, InvalidInputError when there is one of that name, or there are too many. */
 export function createAttribute(db: Database, place: RegistrationPlace, attribute: NameValue): Promise<NameValue> {
   return changeAttributes(db, place, (attributes) => {
     if (attributes.some(({ name }) => name === attribute.name)) {
-      throw unprocessable(`The registration has an attribute "${attribute.name}" already.`)
+      throw refused('name', 'is not unique: the registration has an attribute of this name')
     }
     if (attributes.length >= MAX_ATTRIBUTES) {
-      throw unprocessable(`The registration has ${MAX_ATTRIBUTES} attributes, which is the most it can have.`)
+      throw refused('request', `the registration has ${MAX_ATTRIBUTES} attributes, which is the most it can have`)
     }
     return { attributes: [...attributes, attribute], result: attribute }
   })

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { KeymeshError } from '../domain/errors.ts'
+import { InvalidInputError, KeymeshError } from '../domain/errors.ts'
 import { type AccountId, registrationId as brandedId } from '../domain/ids.ts'
 import { notFound } from '../domain/refusals.ts'
 import type { Filters } from '../domain/registration.ts'
@@ -142,6 +142,6 @@ export async function writeRegistration(
   ])
 }
 
-/** What was asked for is well written, and does not go together with what is stored. */
-export const unprocessable = (message: string): KeymeshError =>
-  new KeymeshError({ code: 'UNPROCESSABLE', fate: 'stop', message })
+/** What a field asks for is well written, and does not go together with what is stored. */
+export const refused = (field: string, message: string): InvalidInputError =>
+  new InvalidInputError('The request', [{ path: field, message }])

@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import { InvalidInputError } from '../domain/errors.ts'
 import { registrationId as brandedId } from '../domain/ids.ts'
 import { conflict } from '../domain/refusals.ts'
 import type { Database } from './database.ts'
@@ -12,6 +11,7 @@ import {
   inTransaction,
   type RegistrationPlace,
   type RevisionCheck,
+  refused,
   registrationRevision,
   type StoredRegistration,
   writeRegistration,
@@ -67,7 +67,7 @@ async function knownDomain(db: Database, accountId: string, id: string | null): 
   if (row !== undefined) return id
   if (id === NO_DOMAIN) return null
   const message = `there is no application domain ${JSON.stringify(id)}`
-  throw new InvalidInputError('The request', [{ path: 'applicationDomainId', message }])
+  throw refused('applicationDomainId', message)
 }
 
 /** What is absent stays. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { z } from 'zod'
 import type { SealPlace } from '../domain/seal-place.ts'
 import type { Database } from './database.ts'
-import { brokerPasswordPlace, credentialPlace } from './sealer-port.ts'
+import { brokerPasswordPlace, credentialPlace, webhookPlace } from './sealer-port.ts'
 
 /** A sealed secret where it is stored. */
 export interface SealedRow {
@@ -19,12 +19,12 @@ export interface SealedRows {
   replace(row: SealedRow, expected: string, resealed: string): Promise<boolean>
 }
 
-const TABLES = ['brokers', 'credentials'] as const
+const TABLES = ['brokers', 'credentials', 'webhooks'] as const
 type SealedTable = (typeof TABLES)[number]
 
 const keySchema = z.tuple([z.enum(TABLES), z.string(), z.string()])
 
-/** Every secret of every account, for key rotation: management passwords first, then consumer secrets. */
+/** Every secret of every account, for key rotation. */
 export function createSealedRows(db: Database): SealedRows {
   return {
     async next(afterKey, limit) {
@@ -37,28 +37,28 @@ export function createSealedRows(db: Database): SealedRows {
       }
       return rows
     },
-    async replace({ place }, expected, resealed) {
-      const update =
-        place.table === 'brokers'
-          ? db
-              .updateTable('brokers')
-              .set({ management_password: resealed })
-              .where('management_password', '=', expected)
-              .where('management_password_version', '=', place.version)
-              .where('account_id', '=', place.accountId)
-              .where('id', '=', place.rowId)
-          : db
-              .updateTable('credentials')
-              .set({ secret: resealed })
-              .where('secret', '=', expected)
-              .where('secret_version', '=', place.version)
-              .where('account_id', '=', place.accountId)
-              .where('id', '=', place.rowId)
-      const { numUpdatedRows } = await update.executeTakeFirst()
-      return numUpdatedRows === 1n
+    async replace({ key, place }, expected, resealed) {
+      const [table] = keySchema.parse(JSON.parse(key))
+      const { column, versionColumn } = COLUMNS[table]
+      const { numAffectedRows } = await sql`
+        update ${sql.table(table)} set ${sql.ref(column)} = ${resealed}
+        where ${sql.ref(column)} = ${expected} and ${sql.ref(versionColumn)} = ${place.version}
+          and account_id = ${place.accountId} and id = ${place.rowId}`.execute(db)
+      return numAffectedRows === 1n
     },
   }
 }
+
+/** Where the sealed secret of a table stands, with its version. */
+const COLUMNS = {
+  brokers: {
+    column: 'management_password',
+    versionColumn: 'management_password_version',
+    placeOf: brokerPasswordPlace,
+  },
+  credentials: { column: 'secret', versionColumn: 'secret_version', placeOf: credentialPlace },
+  webhooks: { column: 'secrets', versionColumn: 'secrets_version', placeOf: webhookPlace },
+} as const satisfies Readonly<Record<SealedTable, object>>
 
 interface FoundRow {
   readonly accountId: string
@@ -73,14 +73,12 @@ async function readRows(
   [afterAccount = '', afterId = '']: readonly string[],
   limit: number,
 ): Promise<readonly SealedRow[]> {
-  const [column, version] =
-    table === 'brokers' ? ['management_password', 'management_password_version'] : ['secret', 'secret_version']
+  const { column, versionColumn, placeOf } = COLUMNS[table]
   const { rows } = await sql<FoundRow>`
-    select account_id as "accountId", id, ${sql.ref(column)} as sealed, ${sql.ref(version)} as version
+    select account_id as "accountId", id, ${sql.ref(column)} as sealed, ${sql.ref(versionColumn)} as version
     from ${sql.table(table)}
     where (account_id, id) > (${afterAccount}, ${afterId}) and ${sql.ref(column)} is not null
     order by account_id, id limit ${limit}`.execute(db)
-  const placeOf = table === 'brokers' ? brokerPasswordPlace : credentialPlace
   return rows.map((row) => ({
     key: JSON.stringify([table, row.accountId, row.id]),
     place: placeOf(row.accountId, row.id, row.version),

@@ -22,3 +22,11 @@ export const brokerPasswordPlace = (accountId: string, brokerId: string, version
   column: 'management_password',
   version,
 })
+
+export const webhookPlace = (accountId: string, id: string, version: number): SealPlace => ({
+  accountId,
+  table: 'webhooks',
+  rowId: id,
+  column: 'secrets',
+  version,
+})

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import type { SealPlace } from '../domain/seal-place.ts'
 import type { Secret } from '../domain/secret.ts'
 import type { CredentialReader } from './credentials-view.ts'
 import { revisionOf } from './import-content.ts'
 import type { RegistrationPlace } from './registrations-change.ts'
 import type { WebhookDefinition } from './schema.ts'
+import { webhookPlace } from './sealer-port.ts'
 
 /** A webhook; its name is unique in the registration and is its id. */
 export interface WebhookView {
@@ -32,14 +32,6 @@ export type WebhookSecrets = z.infer<typeof webhookSecrets>
 
 export const parseWebhookSecrets = (secrets: Secret | null): WebhookSecrets =>
   secrets === null ? {} : webhookSecrets.parse(JSON.parse(secrets.reveal()))
-
-export const webhookPlace = (accountId: string, id: string, version: number): SealPlace => ({
-  accountId,
-  table: 'webhooks',
-  rowId: id,
-  column: 'secrets',
-  version,
-})
 
 interface WebhookRow {
   readonly account_id: string

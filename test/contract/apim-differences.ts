@@ -49,6 +49,20 @@ export const APIM_DIFFERENCES: readonly Difference[] = [
     reason: VENDOR_NEUTRAL,
     apply: alsoNamed('solaceCloudMessagingServiceId', 'vendorCloudMessagingServiceId'),
   },
+  {
+    schema: 'CommonTopic',
+    reason: 'The permissions are the topics that brokers hold: `a` and `*/updated` are topics too.',
+    apply: (schema) => {
+      Object.assign(schema, { pattern: '^[^#]', minLength: 1 })
+    },
+  },
+  {
+    schema: 'String2MB',
+    reason: 'The document of an Event API of a registration is bare JSON, as the two calls like it have it.',
+    apply: (schema) => {
+      Object.assign(schema, { type: ['string', 'object'] })
+    },
+  },
 ]
 
 /** A status that an operation has and its description lacks; its answer is an ErrorResponse. */
@@ -60,11 +74,19 @@ export interface UndescribedStatus {
   readonly reason: string
 }
 
-export const APIM_UNDESCRIBED_STATUSES: readonly UndescribedStatus[] = [
-  {
-    method: 'DELETE',
-    pathEnd: '/attributes/{attributeName}',
-    status: 412,
-    reason: 'A deletion heeds If-Match like a change does, so that no change is lost.',
-  },
+/** Of what can be deleted; the description has the status for changes of the same. */
+const DELETABLE = [
+  '/attributes/{attributeName}',
+  '/appRegistrations/{registrationId}',
+  '/accessRequests/{accessRequestId}',
+  '/credentials/{consumerKey}',
+  '/filters/{filterName}',
+  '/webhooks/{webhookId}',
 ]
+
+export const APIM_UNDESCRIBED_STATUSES: readonly UndescribedStatus[] = DELETABLE.map((pathEnd) => ({
+  method: 'DELETE',
+  pathEnd,
+  status: 412,
+  reason: 'A deletion heeds If-Match like a change does, so that no change is lost.',
+}))

@@ -164,9 +164,12 @@ describe('credentials', () => {
         }),
       ),
     )
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 422, 422, 422, 422, 422])
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400, 400, 400])
     const twice = await call('POST', '/app-1/credentials', { name: 'generated' })
-    expect(twice).toMatchObject({ status: 422, body: { message: expect.stringContaining('generated') } })
+    expect(twice).toMatchObject({
+      status: 400,
+      body: { validationDetails: { name: [expect.stringContaining('not unique')] } },
+    })
   })
 
   const wrong: Readonly<Record<string, readonly [body: object, field: string]>> = {

@@ -1,10 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { Ajv, type ValidateFunction } from 'ajv'
-import addFormats from 'ajv-formats'
 import { expect } from 'vitest'
 import { type AccountId, brokerId, eventApiId, productId } from '../../src/domain/ids.ts'
 import type { PortalFile } from '../../src/domain/portal-file.ts'
-import { importPortalFile } from '../../src/store/import-portal-file.ts'
+import { type ImportOptions, importPortalFile } from '../../src/store/import-portal-file.ts'
+import { apimDescriptionOrSkip } from '../contract/apim-description.ts'
 import type { Answer, CallOptions, TestApi } from '../helpers/http.ts'
 import { broker, eventApi, plan, portalFile, product, productVersion } from './import-fixtures.ts'
 
@@ -70,78 +68,20 @@ const named = (prefix: string, id: string) => ({
   },
 })
 
-export function importFile(api: TestApi, account: AccountId, file: PortalFile, options: { dryRun?: boolean } = {}) {
+export function importFile(api: TestApi, account: AccountId, file: PortalFile, options: ImportOptions = {}) {
   const { db, sealer, random, now } = api.dependencies
   return importPortalFile({ db, sealer, random, nowMs: now }, account, file, options)
 }
 
-const SPECIFICATION = new URL('../../../shared/spec/apim-openapi.json', import.meta.url)
-const isThere = existsSync(SPECIFICATION)
-if (!isThere) process.stderr.write('answers are not compared with the APIM description, which is not there\n')
-
-/** Compares answers with the APIM description, where that is there. */
+/** Compares answers with the description of the APIM API, where that is there. */
 export class Described {
-  readonly #ajv = addFormats.default(new Ajv({ strict: false, allErrors: true, unicodeRegExp: false }))
-  readonly #known = new Map<string, ValidateFunction | null>()
+  readonly #description = apimDescriptionOrSkip()
 
-  constructor() {
-    if (!isThere) return
-    const description = JSON.parse(readFileSync(SPECIFICATION, 'utf8')) as Description
-    // Null at the end, as the specification of the service says.
-    description.components.schemas.Pagination.properties.nextPage.nullable = true
-    // Topics of one character or with a wildcard first are topics too.
-    delete description.components.schemas.CommonTopic.pattern
-    description.components.schemas.CommonTopic.minLength = 1
-    this.#ajv.addSchema(description, 'apim')
+  check(method: string, path: string, { status, headers, body }: Answer): void {
+    const contentType = String(headers['content-type'] ?? '')
+    const problems = this.#description?.problemsOf({ method, path, status, contentType, body }) ?? []
+    expect(problems).toEqual([])
   }
-
-  check(method: string, path: string, { status, body }: Answer): void {
-    const pattern = patternOf(path)
-    const validate = this.#validator(method.toLowerCase(), pattern, status)
-    if (validate === null) return
-    expect(validate(body), `${method} ${pattern} ${status}: ${JSON.stringify(validate.errors)}`).toBe(true)
-  }
-
-  #validator(method: string, pattern: string, status: number): ValidateFunction | null {
-    if (!isThere || status === 204) return null
-    const key = `${method} ${pattern} ${status}`
-    const known = this.#known.get(key)
-    if (known !== undefined) return known
-    const place = `#/paths/${escaped(pattern)}/${method}/responses/${status}/content/application~1json/schema`
-    const found = status < 300 ? this.#ajv.compile({ $ref: `apim${place}` }) : this.#error()
-    this.#known.set(key, found)
-    return found
-  }
-
-  #error(): ValidateFunction {
-    return this.#ajv.compile({ $ref: 'apim#/components/schemas/ErrorResponse' })
-  }
-}
-
-interface Description {
-  readonly components: {
-    readonly schemas: {
-      readonly Pagination: { readonly properties: { readonly nextPage: { nullable?: boolean } } }
-      readonly CommonTopic: { pattern?: string; minLength: number }
-    }
-  }
-}
-
-const escaped = (text: string): string => encodeURIComponent(text.replaceAll('~', '~0').replaceAll('/', '~1'))
-
-const PARAMETERS: Readonly<Record<string, string>> = {
-  appRegistrations: '{registrationId}',
-  accessRequests: '{accessRequestId}',
-  credentials: '{consumerKey}',
-  filters: '{filterName}',
-  attributes: '{attributeName}',
-  webhooks: '{webhookId}',
-  eventApis: '{eventApiId}',
-}
-
-function patternOf(path: string): string {
-  const parts = (path.split('?')[0] ?? '').replace('/api/v2/apim/', '').split('/')
-  return `/${parts.map((part, index) => (index % 2 === 0 ? part : (PARAMETERS[parts[index - 1] ?? ''] ?? part))).join('/')}`
 }
 
 export type Client = (
