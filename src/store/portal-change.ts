@@ -27,7 +27,7 @@ export interface PortalEdit {
   readonly accountId: AccountId
   /** A user id: who is named as the last to change a product version. */
   readonly changedBy: string
-  /** Products whose access requests matter for the change. */
+  /** Products whose access requests matter for the change; nobody else changes these products meanwhile. */
   readonly requestsFor?: readonly string[]
   /** At most one object of any kind, whole, or one to remove. Throws to refuse the change. */
   readonly edit: (
@@ -64,7 +64,13 @@ const NOTHING: PortalFile = {
 async function applyEdit(dependencies: ImportDependencies, edit: PortalEdit): Promise<readonly string[]> {
   const { db, sealer } = dependencies
   const { accountId } = edit
-  const state = await readCatalogueState(db, accountId, { requestsFor: edit.requestsFor ?? [] })
+  const { requestsFor = [] } = edit
+  // Integrations write the attributes of a product without regard to imports: theirs wait for this row.
+  await sql`
+    select id from products where account_id = ${accountId} and id = any(${requestsFor}) order by id for update`.execute(
+    db,
+  )
+  const state = await readCatalogueState(db, accountId, { requestsFor })
   const brokerPassword = async (id: string): Promise<Secret | null> => {
     const { sealedPassword = null, passwordVersion = 0 } = state.brokers.get(id) ?? {}
     return sealedPassword === null

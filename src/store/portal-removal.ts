@@ -39,6 +39,7 @@ export function removalOf(current: CatalogueState, target: RemovalTarget): Remov
         'product versions',
         versionsWith(current, ({ brokers }) => brokers.some((id) => id === target.id)),
       )
+      refuseOwned(current, target.id)
       return removed({ brokers: [target.id] })
     case 'eventApi': {
       const id = versionedId(target.id, target.version)
@@ -75,6 +76,14 @@ function unused(kind: string, id: string, what: string, users: readonly string[]
     `The ${kind} ${id} still has ${what}: ${users.slice(0, SHOWN).join(', ')}${rest}.`,
     'Change them first.',
   )
+}
+
+/** What is on its message VPN would stay there, forgotten. */
+function refuseOwned(current: CatalogueState, id: string): void {
+  const owned = current.brokers.get(id)?.ownedObjects ?? 0
+  if (owned === 0) return
+  const hint = 'Remove it from the product versions, and try again when the objects are withdrawn.'
+  throw conflict(`Broker ${id} still has ${owned} object${owned === 1 ? '' : 's'} of registrations on it.`, hint)
 }
 
 function usersOf<Key extends string>(

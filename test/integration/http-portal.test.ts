@@ -114,6 +114,32 @@ describe('environments, event meshes and application domains', () => {
   })
 })
 
+describe('concurrent changes', () => {
+  it('with one ETag: the first wins, the others are told', async () => {
+    await withRegistrations()
+    const path = '/products/orders/versions/1.0.0'
+    const headers = { 'if-match': String((await call('GET', path)).headers.etag) }
+    const answers = await Promise.all(
+      ['a', 'b', 'c', 'd', 'e', 'f'].map((displayName) => call('PATCH', path, { displayName }, { headers })),
+    )
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 412, 412, 412, 412, 412])
+  })
+
+  it('without one: each is kept', async () => {
+    await withRegistrations()
+    const path = '/products/orders/versions/1.0.0'
+    const bodies = [{ displayName: 'x' }, { description: 'y' }, { public: false }, { brokers: ['broker-2'] }]
+    await Promise.all(bodies.map((body) => done(call('PATCH', path, body), 200)))
+    expect(await done(call('GET', path), 200)).toMatchObject({
+      displayName: 'x',
+      description: 'y',
+      public: false,
+      brokers: ['broker-2'],
+    })
+    expect(await generations()).toEqual(['app-1 2', 'app-2 2'])
+  })
+})
+
 describe('brokers', () => {
   beforeEach(() => importing({ brokers: [], products: [], eventApis: [] }))
 
@@ -163,6 +189,17 @@ describe('brokers', () => {
     expect((await call('GET', '/brokers/eu')).headers.etag).not.toBe(etag)
     await done(call('PATCH', '/brokers/eu', { management: null }), 200)
     expect(await storedPassword('eu')).toBeNull()
+  })
+
+  it('are removed when nothing of registrations is on them any more', async () => {
+    await done(call('POST', '/brokers', { id: 'eu', eventMeshId: 'mesh', management }), 201)
+    await sql`insert into ledger (account_id, broker_id, kind, name, registration_id, origin)
+      values (${api.accountId}, 'eu', 'queue', 'q', 'app-1', 'created')`.execute(api.db)
+    const refused = await call('DELETE', '/brokers/eu')
+    expect(refused).toMatchObject({ status: 409, body: { message: expect.stringContaining('1 object') } })
+    await sql`delete from ledger`.execute(api.db)
+    await done(call('DELETE', '/brokers/eu'), 204)
+    expect((await call('GET', '/brokers')).body).toMatchObject({ data: [] })
   })
 
   it('with a message VPN of another account are refused', async () => {

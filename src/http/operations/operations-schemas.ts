@@ -7,7 +7,7 @@ import type { PairState, RunTrigger } from '../../reconcile/store-port.ts'
 /** Looked up, not made: what no id looks like is simply not there. */
 export const idParameter = z.string().min(1).max(256)
 export const epochMs = z.int().describe('Epoch milliseconds.')
-export const flag = z.stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive' })
+export const flag = z.enum(['true', 'false']).transform((text) => text === 'true')
 
 export const PAIR_STATES = [
   'in-sync',

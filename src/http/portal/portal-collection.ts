@@ -148,12 +148,13 @@ function changeRoute<Stored, Shown, Create extends { readonly id?: string | unde
     async (request, reply) => {
       const { id } = request.params
       const check = ifMatch(request.headers['if-match'], words, id)
-      await edit(dependencies, request, async (catalogue) => {
+      const changeStored = async (catalogue: StoredCatalogue) => {
         const stored = storedIn(catalogue.state).get(id)
         if (stored === undefined) throw notFound(words, id)
         check(revision(stored))
         return { put: await change(stored, request.body as Change, catalogue) }
-      })
+      }
+      await edit(dependencies, request, changeStored, kind === 'product' ? [id] : [])
       return await shown(dependencies, request, reply, collection, id)
     },
   )
