@@ -15,6 +15,8 @@ import fastify, {
 import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { KeymeshError } from '../domain/errors.ts'
 import { notFound } from '../domain/refusals.ts'
+import { findApiTokens } from '../store/api-tokens.ts'
+import { batched } from '../store/batched.ts'
 import { eventApiProductRoutes } from './apim/event-api-products.ts'
 import { gatewayRoutes } from './apim/gateways.ts'
 import { planRoutes } from './apim/plans.ts'
@@ -219,6 +221,9 @@ async function addProtection(app: App, { config }: HttpDependencies): Promise<vo
 
 /** After the rate limits and before anything is read of the body. */
 function askWhoCalls(app: App, dependencies: HttpDependencies): void {
+  const { db } = dependencies
+  // Calls that arrive while a look-up is under way share the next one; none is answered by an older look-up.
+  const findApiToken = batched((ids: readonly string[]) => findApiTokens(db, ids))
   app.addHook('onRoute', (route: RouteOptions) => {
     const access = accessOf(route)
     if (access === 'public') return
@@ -226,7 +231,7 @@ function askWhoCalls(app: App, dependencies: HttpDependencies): void {
     route.onRequest = [
       ...before,
       async (request: FastifyRequest) => {
-        request.caller = await authenticate(dependencies, request, access)
+        request.caller = await authenticate({ ...dependencies, findApiToken }, request, access)
       },
     ]
   })

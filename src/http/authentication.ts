@@ -4,7 +4,7 @@ import { KeymeshError } from '../domain/errors.ts'
 import type { AccountId } from '../domain/ids.ts'
 import { isAdministrator, mayHoldTokens, type Permission, type UserRole } from '../domain/permissions.ts'
 import { forbidden } from '../domain/refusals.ts'
-import { findApiToken } from '../store/api-tokens.ts'
+import type { FoundApiToken } from '../store/api-tokens.ts'
 import { findSignedInUser, type Membership, type SignedInUser } from '../store/users.ts'
 import type { HttpDependencies } from './dependencies.ts'
 import type { AccessRule } from './permissions.ts'
@@ -55,7 +55,9 @@ export const apiTokenText = (id: string, secret: string): string => `km_${id}_${
 
 export const apiTokenHash = (secret: string): string => createHash('sha256').update(secret).digest('hex')
 
-type Dependencies = Pick<HttpDependencies, 'db' | 'now' | 'userTokens'>
+type Dependencies = Pick<HttpDependencies, 'db' | 'now' | 'userTokens'> & {
+  readonly findApiToken: (id: string) => Promise<FoundApiToken | null>
+}
 
 /** Finds out who calls and refuses those that the route is not for: 401 nobody known, 403 not allowed. */
 export async function authenticate(
@@ -99,8 +101,8 @@ function bearerToken(header: string | undefined): string {
   return found
 }
 
-async function apiTokenPrincipal({ db, now }: Dependencies, id: string, secret: string): Promise<Principal> {
-  const found = await findApiToken(db, id)
+async function apiTokenPrincipal({ findApiToken, now }: Dependencies, id: string, secret: string): Promise<Principal> {
+  const found = await findApiToken(id)
   if (found === null || !sameHash(found.secretHash, apiTokenHash(secret))) throw unknownToken()
   if (found.expiresAtMs !== null && found.expiresAtMs <= now()) throw unknownToken()
   return {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type AccountId, accountId } from '../domain/ids.ts'
+import type { AccountId } from '../domain/ids.ts'
 import type { Permission, UserRole } from '../domain/permissions.ts'
 import { conflict, notFound } from '../domain/refusals.ts'
 import type { Database } from './database.ts'
@@ -17,37 +17,22 @@ export interface FoundApiToken {
   readonly expiresAtMs: number | null
 }
 
-export async function findApiToken(db: Database, id: string): Promise<FoundApiToken | null> {
-  const row = await db
-    .selectFrom('api_tokens as t')
-    .innerJoin('memberships as m', (join) =>
-      join.onRef('m.user_id', '=', 't.user_id').onRef('m.account_id', '=', 't.account_id'),
-    )
-    .innerJoin('users as u', 'u.id', 't.user_id')
-    .innerJoin('accounts as a', 'a.id', 't.account_id')
-    .where('t.id', '=', id)
-    .select([
-      't.secret_hash',
-      't.account_id',
-      'a.name as account_name',
-      't.user_id',
-      'u.name as user_name',
-      't.permissions',
-      'm.roles',
-      't.expires_at',
-    ])
-    .executeTakeFirst()
-  if (row === undefined) return null
-  return {
-    secretHash: row.secret_hash,
-    accountId: accountId(row.account_id),
-    accountName: row.account_name,
-    userId: row.user_id,
-    userName: row.user_name,
-    permissions: row.permissions,
-    roles: row.roles,
-    expiresAtMs: row.expires_at?.getTime() ?? null,
-  }
+type FoundRow = Omit<FoundApiToken, 'expiresAtMs'> & { readonly id: string; readonly expiresAt: Date | null }
+
+/** One for each id, in order; null where there is no such token. */
+export async function findApiTokens(db: Database, ids: readonly string[]): Promise<readonly (FoundApiToken | null)[]> {
+  const { rows } = await sql<FoundRow>`
+    select t.id, t.secret_hash as "secretHash", t.account_id as "accountId", a.name as "accountName",
+      t.user_id as "userId", u.name as "userName", t.permissions, m.roles, t.expires_at as "expiresAt"
+    from api_tokens t
+    join memberships m on m.user_id = t.user_id and m.account_id = t.account_id
+    join users u on u.id = t.user_id
+    join accounts a on a.id = t.account_id
+    where t.id = any(${[...new Set(ids)]})`.execute(db)
+  const found = new Map(
+    rows.map(({ id, expiresAt, ...row }) => [id, { ...row, expiresAtMs: expiresAt?.getTime() ?? null }]),
+  )
+  return ids.map((id) => found.get(id) ?? null)
 }
 
 /** What is shown of a token: never the token, which nobody knows but its owner. */
