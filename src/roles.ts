@@ -53,6 +53,8 @@ export async function startApi(
 }
 
 const PATIENCE_MS = 20_000
+/** How long a broker that was just declared waits for its worker. */
+const FOLLOW_BROKERS_EVERY_MS = 5_000
 
 export async function startWorkerRole(context: Context, { backend, enqueue }: OpenQueue): Promise<Stop> {
   const { log, config } = context
@@ -61,6 +63,7 @@ export async function startWorkerRole(context: Context, { backend, enqueue }: Op
     enqueue,
     services: createJobServices(context),
     brokerConcurrency: config.concurrency,
+    followEveryMs: FOLLOW_BROKERS_EVERY_MS,
     onError: (what, error) =>
       log.error({ event: 'worker.error', what, error: errorLine(error) }, 'The worker met an error'),
   })
