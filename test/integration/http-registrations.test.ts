@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { apimDescriptionOrSkip } from '../contract/apim-description.ts'
 import { type TestApi, withApi } from '../helpers/http.ts'
 import { type Client, catalogue, clientOf, Described, importFile } from './http-registrations-fixture.ts'
 import { portalFile, registration } from './import-fixtures.ts'
@@ -6,6 +7,7 @@ import { portalFile, registration } from './import-fixtures.ts'
 let api: TestApi
 let call: Client
 const described = new Described()
+const description = apimDescriptionOrSkip()
 beforeAll(async () => {
   api = await withApi()
   await importFile(api, api.accountId, catalogue())
@@ -228,6 +230,54 @@ describe('the list of registrations', () => {
       expect((await list('GET', `?${query}`)).body.validationDetails).toHaveProperty(query.split('=')[0] ?? '')
     },
   )
+})
+
+describe('many clients at once', () => {
+  it('change one registration without a lost update, and without an error of ours', async () => {
+    await call('POST', '', body('busy'))
+    const tasks = Array.from({ length: 10 }, (_, index) => [
+      () => call('POST', '/busy/credentials', { name: `credential-${index}` }),
+      () => call('POST', '/busy/attributes', { name: `attribute-${index}`, value: 'x' }),
+      () => call('POST', '/busy/filters', { name: `filter-${index}`, values: ['x'] }),
+      () =>
+        call('POST', '/busy/accessRequests', {
+          accessRequestId: `request-${index}`,
+          eventApiProductId: 'orders',
+          planId: 'gold',
+        }),
+      () => call('PATCH', '/busy', { name: `App ${index}` }),
+    ]).flat()
+    const answers = await Promise.all(tasks.map((task) => task()))
+    expect(answers.map(({ status }) => status)).toEqual(tasks.map(() => 200))
+    const { data } = (await call('GET', '/busy')).body
+    for (const list of ['credentials', 'attributes', 'filters', 'accessRequests']) expect(data[list]).toHaveLength(10)
+    expect(await generationOf('busy')).toBe(1 + 30)
+    const pairs = await api.db.selectFrom('pairs').selectAll().where('registration_id', '=', 'busy').execute()
+    expect(pairs).toMatchObject([{ broker_id: 'broker1', wanted: true, generation: 31 }])
+  })
+
+  it('let one of those win that read the same', async () => {
+    const { headers } = await call('POST', '', body('raced'))
+    const options = { headers: { 'if-match': String(headers.etag) } }
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => call('PATCH', '/raced', { name: `App ${index}` }, options)),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 9 }, () => 412)])
+    const winner = answers.find(({ status }) => status === 200)
+    expect((await call('GET', '/raced')).body).toEqual(winner?.body)
+  })
+})
+
+describe('the published description', () => {
+  it.skipIf(description === null)('has the operations of the APIM description, and no other', async () => {
+    const { body: published } = await api.call<{ paths: Record<string, object> }>('GET', '/api/v2/apim/openapi.json')
+    const operations = Object.entries(published.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace('/api/v2/apim', '')}`),
+    )
+    const ofRegistrations = (list: readonly string[]) => list.filter((each) => / \/appRegistrations/.test(each)).sort()
+    expect(ofRegistrations(operations)).toEqual(ofRegistrations(description?.operations ?? []))
+    expect(ofRegistrations(operations)).toHaveLength(39)
+  })
 })
 
 describe('a portal file', () => {
