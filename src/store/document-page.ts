@@ -37,15 +37,25 @@ export function documentOrder<Field extends string>(
   return sql`${value} ${sql.raw(sortDirection)} nulls last`
 }
 
+/** What a page is read from. */
+export interface DocumentSource {
+  /** `with … ` before the query, when the source has any. */
+  readonly before?: RawBuilder<unknown>
+  /** What follows `select document from`. */
+  readonly from: RawBuilder<unknown>
+  /** What follows `select count(*) from`, where that is cheaper. */
+  readonly counted?: RawBuilder<unknown>
+}
+
 /** Counts and reads in one query. `order` ends with what is unique, so that pages neither overlap nor miss a document. */
 export async function readDocumentPage(
   db: Database,
-  from: RawBuilder<unknown>,
+  { before = sql``, from, counted = from }: DocumentSource,
   order: RawBuilder<unknown>,
   { limit, offset }: { readonly limit: number; readonly offset: number },
 ): Promise<DocumentPage> {
   const { rows } = await sql<{ count: number; items: string | null }>`
-    select (select count(*) from ${from}) as count,
+    ${before} select (select count(*) from ${counted}) as count,
       (select string_agg(document::text, ',')
         from (select document from ${from} order by ${order} limit ${limit} offset ${offset}) page) as items`.execute(
     db,

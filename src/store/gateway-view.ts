@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { withinPatience } from './bounded-filter.ts'
 import type { Database } from './database.ts'
 import {
   type DocumentPage,
@@ -19,11 +20,13 @@ export function listGateways(
   query: PageOrder<GatewaySortField> & { readonly where?: string | undefined },
 ): Promise<DocumentPage> {
   const condition = query.where === undefined ? sql`` : sql` and ${compileWhere(query.where, gateways)}`
-  const from = sql`gateway_documents where account_id = ${accountId}${condition}`
+  const source = sql`gateway_documents where account_id = ${accountId}${condition}`
   const order = documentOrder(gateways.document, GATEWAY_SORT_FIELDS, query)
   const direction = query.sortFieldName === undefined ? sql` ${sql.raw(query.sortDirection)}` : sql``
   const byId = sql`id collate "C"${direction}`
-  return readDocumentPage(db, from, order === null ? byId : sql`${order}, ${byId}`, query)
+  const read = (from: Database) =>
+    readDocumentPage(from, { from: source }, order === null ? byId : sql`${order}, ${byId}`, query)
+  return query.where === undefined ? read(db) : withinPatience(db, read)
 }
 
 /** Null when the account has no such broker, or products cannot use it. */

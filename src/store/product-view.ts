@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { ClassOfServicePolicy, Viewpoint } from '../domain/catalogue.ts'
 import type { JsonObject } from '../domain/portal-file.ts'
+import { withinPatience } from './bounded-filter.ts'
 import type { Database } from './database.ts'
 import {
   type DocumentPage,
@@ -23,18 +24,26 @@ const products: WhereResource = {
   aliases: PRODUCT_FIELD_ALIASES,
 }
 
-/** Visible products. Throws InvalidInputError when `where` is no expression over products. */
-export function listProducts(
-  db: Database,
-  accountId: string,
-  query: PageOrder<ProductSortField> & { readonly where?: string | undefined },
-): Promise<DocumentPage> {
-  const condition = query.where === undefined ? sql`` : sql` and ${compileWhere(query.where, products)}`
-  const from = sql`product_documents where account_id = ${accountId} and listed${condition}`
+type ProductQuery = PageOrder<ProductSortField> & { readonly where?: string | undefined }
+
+/** Visible products. Throws InvalidInputError when `where` is no expression over products, or a too slow one. */
+export function listProducts(db: Database, accountId: string, query: ProductQuery): Promise<DocumentPage> {
+  const { where, sortFieldName, sortDirection } = query
+  const direction = sql.raw(sortDirection)
   const byId = sql`product_id collate "C"`
-  const order = documentOrder(products.document, PRODUCT_SORT_FIELDS, query)
-  const direction = query.sortFieldName === undefined ? sql` ${sql.raw(query.sortDirection)}` : sql``
-  return readDocumentPage(db, from, sql`${order === null ? sql`` : sql`${order}, `}${byId}${direction}`, query)
+  const order =
+    sortFieldName === undefined
+      ? sql`${byId} ${direction}`
+      : sql`${sortFieldName === 'version' ? sql`version_key ${direction}` : documentOrder(products.document, PRODUCT_SORT_FIELDS, query)}, ${byId}`
+  const listed = sql`product_documents where account_id = ${accountId} and listed`
+  if (where === undefined) return readDocumentPage(db, { from: listed }, order, query)
+  // Each document is unpacked once, not for every condition, and each is judged once, not for the count and the page.
+  const before = sql`with matching as materialized (
+    select product_id, version
+    from (select product_id, version, document || '{}' as document from ${listed} offset 0) unpacked
+    where ${compileWhere(where, products)})`
+  const from = sql`product_documents join matching using (product_id, version) where account_id = ${accountId}`
+  return withinPatience(db, (trx) => readDocumentPage(trx, { before, from, counted: sql`matching` }, order, query))
 }
 
 /** Null when the account has no such product, or it is not visible. */
@@ -60,7 +69,7 @@ export async function listProductVersions(
     from product_documents where account_id = ${accountId} and product_id = ${productId}) versions`
   const order = documentOrder(sql`document`, VERSION_SORT_FIELDS, query)
   const newestFirst = sql`version_key desc, version collate "C" desc`
-  const page = await readDocumentPage(db, from, order === null ? newestFirst : sql`${order}, ${newestFirst}`, query)
+  const page = await readDocumentPage(db, { from }, order === null ? newestFirst : sql`${order}, ${newestFirst}`, query)
   return page.count === 0 ? null : page
 }
 

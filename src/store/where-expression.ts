@@ -5,7 +5,7 @@ import { hasUnsafeCharacters } from '../domain/names.ts'
 export const WHERE_MIN_LENGTH = 5
 export const WHERE_MAX_LENGTH = 1024
 const MAX_DEPTH = 20
-const MAX_COMPARISONS = 100
+const MAX_COMPARISONS = 50
 
 export type WhereOperator = '==' | '!=' | '>' | '>=' | '<' | '<=' | 'in' | 'out'
 

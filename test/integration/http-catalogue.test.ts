@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { brokerId } from '../../src/domain/ids.ts'
 import type { PortalFile, PortalProduct } from '../../src/domain/portal-file.ts'
+import { withinPatience } from '../../src/store/bounded-filter.ts'
 import { explainProduct } from '../../src/store/explain-product.ts'
 import { type TestApi, withApi } from '../helpers/http.ts'
 import {
@@ -395,8 +396,15 @@ describe('a list', () => {
     ['apis.customAttributes.value==sales;apiParameters.values==east;id==p00', ['p00']],
     ['plans.solaceClassOfServicePolicy.maxMsgSpoolUsage=ge=500;id==p00', ['p00']],
     ['applicationDomainId==none;id=lt=p10', ['p03', 'p09']],
+    ['id=in=(p10,p9,p09)&sortFieldName=version&sortDirection=desc', ['p10', 'p09']],
   ])('is filtered: %s', async (where, ids) => {
-    expect(await idsOf(`?where=${encodeURIComponent(where)}`)).toEqual(ids)
+    const [filter = '', ...others] = where.split('&')
+    expect(await idsOf(`?${[`where=${encodeURIComponent(filter)}`, ...others].join('&')}`)).toEqual(ids)
+  })
+
+  it('is not filtered for ever', async () => {
+    const slow = withinPatience(api.db, (db) => sql`select pg_sleep(20)`.execute(db), 50)
+    await expect(slow).rejects.toMatchObject({ code: 'INVALID_INPUT', problems: [{ path: 'where' }] })
   })
 
   it('counts what the filter lets pass', async () => {

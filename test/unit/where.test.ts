@@ -94,7 +94,7 @@ const REFUSED: Readonly<Record<string, readonly [text: string, ...messages: read
   'a wildcard for a number': ['size==1*', 'size is compared with integers'],
   'a text for a version': ['version=gt=new', 'version is ordered as semantic versions such as 1.2.0'],
   'deep nesting': [`${'('.repeat(21)}name==a${')'.repeat(21)}`, 'must not be nested more than 20 deep'],
-  'many conditions': [Array.from({ length: 101 }, () => 'size==1').join(','), 'must not have more than 100 conditions'],
+  'many conditions': [Array.from({ length: 51 }, () => 'size==1').join(','), 'must not have more than 50 conditions'],
 }
 
 describe('a filter is refused for', () => {
