@@ -4,6 +4,7 @@ import { type Logger, pino } from 'pino'
 import { BrokerConnections } from './broker-connections.ts'
 import type { Config } from './config.ts'
 import { Disposer } from './disposer.ts'
+import { errorLine } from './domain/errors.ts'
 import { type AccountId, runId } from './domain/ids.ts'
 import { Engine } from './engine.ts'
 import type { ReconcileStore } from './reconcile/store-port.ts'
@@ -75,7 +76,7 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
   const now = options.now ?? Date.now
   const { connectionString, lost } = await openPostgres(config, log, options, opened)
   const onIdleError = (error: Error): void =>
-    log.warn({ event: 'database.connection-lost', err: error }, 'A database connection was lost')
+    log.warn({ event: 'database.connection-lost', error: errorLine(error) }, 'A database connection was lost')
   const { db, pool, close } = openDatabase({
     connectionString,
     maxConnections: config.databaseConnections,

@@ -35,7 +35,15 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
     keepAlive: true,
     connectionTimeoutMillis: 10_000,
   })
-  pool.on('error', options.onIdleError)
+  let closing = false
+  pool.on('error', (error) => {
+    // A connection that is being given back may still be told that its server stops.
+    if (!closing) options.onIdleError(error)
+  })
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
-  return { db, pool, close: () => db.destroy() }
+  const close = (): Promise<void> => {
+    closing = true
+    return db.destroy()
+  }
+  return { db, pool, close }
 }
