@@ -24,3 +24,10 @@ export async function concurrently<Item>(
   const [first] = failure
   if (first !== undefined) throw first.error
 }
+
+/** Waits for all of them, then throws the first failure: nothing runs on behind the caller's back. */
+export async function allDone(tasks: readonly Promise<void>[]): Promise<void> {
+  const ends = await Promise.allSettled(tasks)
+  const failed = ends.find((end) => end.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+}

@@ -1,8 +1,8 @@
-import { type BrokerObject, MEMBERS_OF, OBJECT_KINDS } from '../domain/broker-object.ts'
+import { type BrokerObject, MEMBERS_OF, OBJECT_KINDS, type ObjectKind } from '../domain/broker-object.ts'
 import { codeOf, fateOf } from '../domain/errors.ts'
 import type { RegistrationId } from '../domain/ids.ts'
 import { Cohort } from './cohort.ts'
-import { concurrently } from './concurrently.ts'
+import { allDone, concurrently } from './concurrently.ts'
 import { ExpectedState } from './expected-state.ts'
 import { type PlanSettings, type RegistrationFacts, wantedObjects } from './plan-registration.ts'
 import type { BrokerPort } from './ports.ts'
@@ -99,20 +99,23 @@ function expectRegistration(
   return true
 }
 
-/** Streams every kind; at most two pages are in memory. Child listings are read for our own objects only. */
+/**
+ * Streams all kinds side by side, as one page of a kind follows the other; at most two pages of each are in memory.
+ * Child listings are read for our own objects only.
+ */
 async function readBroker(
   broker: BrokerPort,
   expected: ExpectedState,
   { signal, onProgress }: Omit<SweepRequest, 'trigger'>,
 ): Promise<number> {
   let objectsRead = 0
-  for (const kind of OBJECT_KINDS) {
-    await concurrently(broker.list(kind, signal), 2, async (page) => {
+  const readKind = (kind: ObjectKind): Promise<void> =>
+    concurrently(broker.list(kind, signal), 2, async (page) => {
       objectsRead += page.length
-      await Promise.all(page.map((object) => seeObject(broker, expected, object, signal)))
+      await allDone(page.map((object) => seeObject(broker, expected, object, signal)))
       onProgress?.({ phase: 'reading the broker', done: objectsRead })
     })
-  }
+  await allDone(OBJECT_KINDS.map(readKind))
   return objectsRead
 }
 
@@ -169,11 +172,7 @@ async function reconcileSuspects(
 
   const reconcileCohort = async (registrationIds: readonly RegistrationId[]): Promise<void> => {
     const cohort = new Cohort(registrationIds.length)
-    const ends = await Promise.allSettled(
-      registrationIds.map((id) => reconcileOne(id, cohort).finally(() => cohort.leave())),
-    )
-    const failed = ends.find((end) => end.status === 'rejected')
-    if (failed !== undefined) throw failed.reason
+    await allDone(registrationIds.map((id) => reconcileOne(id, cohort).finally(() => cohort.leave())))
   }
   // While one cohort is at the store, the other is at the broker.
   const cohorts = chunked(suspects, Math.max(1, Math.ceil(dependencies.concurrency / COHORTS)))
