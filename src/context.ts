@@ -131,10 +131,17 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
   }
 }
 
+/** Errors of libraries carry what they were given: rows in a database's detail, a client with its settings. None of it is logged. */
+export function loggedError(error: unknown): object {
+  if (!(error instanceof Error)) return { message: errorLine(error) }
+  const { name, message, stack } = error
+  return { type: name, code: 'code' in error ? String(error.code) : undefined, message, stack }
+}
+
 /** JSON lines on standard error, so that standard output belongs to the commands. */
 export function createLogger(config: Pick<Config, 'logLevel' | 'instance'>): Logger {
   return pino(
-    { level: config.logLevel, base: { instance: config.instance } },
+    { level: config.logLevel, base: { instance: config.instance }, serializers: { err: loggedError } },
     pino.destination({ dest: 2, sync: true }),
   )
 }
