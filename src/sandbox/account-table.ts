@@ -64,6 +64,12 @@ export class AccountTable {
     return [...this.#clients.keys()]
   }
 
+  connectionsOf(clientUsername: string): number {
+    let count = 0
+    for (const client of this.#clients.keys()) if (client.clientUsername === clientUsername) count += 1
+    return count
+  }
+
   isConnected(client: ConnectedClient): boolean {
     return this.#clients.has(client)
   }
