@@ -1,5 +1,6 @@
 import { sql, type Transaction } from 'kysely'
 import type { FinishedRun, Lease } from '../reconcile/store-port.ts'
+import { settleAccessRequests } from './access-request-states.ts'
 import type { Database } from './database.ts'
 import type { Schema } from './schema.ts'
 
@@ -22,13 +23,24 @@ export async function finishRuns(db: Database, requests: readonly FinishRequest[
       await recordDrift(trx, runs)
       await closeDrift(trx, runs)
       await recordRuns(trx, runs)
-      await markLive(trx, runs)
+      await settleAccessRequests(
+        trx,
+        runs.map(({ lease }) => lease.pair),
+      )
     }
     return requests.map((_, index) => kept.has(index))
   })
 }
 
 const timestamp = (ms: number): string => (Number.isFinite(ms) ? new Date(ms).toISOString() : 'infinity')
+
+/** Failed runs in a row after which a failure is not taken for a moment's. */
+const LASTING_RUNS = 3
+/** And how long it lasts where the broker had all before: an outage changes nothing for clients. */
+const LASTING_MINUTES = 10
+
+const lasting = sql`(p.attempts + 1 >= ${LASTING_RUNS} and (p.reached_generation < p.generation
+  or l."finishedAt" >= p.failing_since + ${LASTING_MINUTES} * interval '1 minute'))`
 
 async function releasePairs(trx: Transaction<Schema>, requests: readonly FinishRequest[]): Promise<Set<number>> {
   const rows = requests.map(({ lease, run }, index) => ({
@@ -40,7 +52,7 @@ async function releasePairs(trx: Transaction<Schema>, requests: readonly FinishR
     generation: run.generation,
     reached: run.reachedGeneration,
     dueAt: run.dueAtMs === null ? null : timestamp(run.dueAtMs),
-    failed: run.error !== null && run.state === 'error',
+    fate: run.state === 'error' ? (run.error?.fate ?? null) : null,
     finishedAt: timestamp(run.finishedAtMs),
   }))
   // A generation raised meanwhile lags at once: its due time is not ours to set.
@@ -48,7 +60,7 @@ async function releasePairs(trx: Transaction<Schema>, requests: readonly FinishR
     with w as (
       select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
         as w("accountId" text, "brokerId" text, "registrationId" text, token bigint, index integer, state text, reason text,
-             generation bigint, reached bigint, "dueAt" timestamptz, failed boolean, "finishedAt" timestamptz)
+             generation bigint, reached bigint, "dueAt" timestamptz, fate text, "finishedAt" timestamptz)
     ), locked as (
       select p.account_id, p.broker_id, p.registration_id, w.* from pairs p
       join w on p.account_id = w."accountId" and p.broker_id = w."brokerId" and p.registration_id = w."registrationId"
@@ -61,8 +73,15 @@ async function releasePairs(trx: Transaction<Schema>, requests: readonly FinishR
       reason = l.reason,
       reached_generation = greatest(p.reached_generation, coalesce(l.reached, 0)),
       due_at = case when l.generation < p.generation then null else l."dueAt" end,
-      attempts = case when l.failed then p.attempts + 1 else 0 end,
-      disruptive_allowed_until = case when l.failed then p.disruptive_allowed_until end,
+      attempts = case when l.fate is not null then p.attempts + 1 when l.state = 'lagging' then p.attempts else 0 end,
+      failing_since = case when l.fate is not null then coalesce(p.failing_since, l."finishedAt")
+        when l.state = 'lagging' then p.failing_since end,
+      needs_person = case
+        when l.generation < p.generation then false
+        when l.state = 'lagging' then p.needs_person
+        else l.state in ('conflict', 'refused') or coalesce(l.fate = 'stop' or (l.fate is not null and ${lasting}), false)
+      end,
+      disruptive_allowed_until = case when l.fate is not null then p.disruptive_allowed_until end,
       reconciled_at = l."finishedAt", lease_holder = null, lease_until = null
     from locked l
     where p.account_id = l.account_id and p.broker_id = l.broker_id and p.registration_id = l.registration_id
@@ -101,6 +120,7 @@ async function confirmLedger(trx: Transaction<Schema>, runs: readonly FinishRequ
       applied: confirmation.applied,
       version: confirmation.credentialVersion,
       written: confirmation.passwordWritten,
+      reapplied: confirmation.passwordReapplied,
       at: timestamp(run.finishedAtMs),
     })),
   )
@@ -111,9 +131,11 @@ async function confirmLedger(trx: Transaction<Schema>, runs: readonly FinishRequ
       applied = nullif(w.applied, 'null'::jsonb),
       confirmed_credential_version = w.version,
       password_due = l.password_due and not w.written,
+      reapplied = w.reapplied or (l.reapplied and l.refused_version = w.version),
       updated_at = w.at
     from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
-      as w("accountId" text, "brokerId" text, kind text, name text, applied jsonb, version integer, written boolean, at timestamptz)
+      as w("accountId" text, "brokerId" text, kind text, name text, applied jsonb, version integer, written boolean, reapplied boolean,
+           at timestamptz)
     where l.account_id = w."accountId" and l.broker_id = w."brokerId" and l.kind = w.kind and l.name = w.name`.execute(
     trx,
   )
@@ -214,21 +236,4 @@ async function recordRuns(trx: Transaction<Schema>, runs: readonly FinishRequest
            held integer, drift integer, conflicts integer, code text, error text, "startedAt" timestamptz, "finishedAt" timestamptz)`.execute(
     trx,
   )
-}
-
-/** LIVE: every associated broker reached the registration's generation. */
-async function markLive(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<void> {
-  // Also after a run that had nothing to write: a request may need only what is there already.
-  const rows = runs.filter(({ run }) => run.reachedGeneration !== null).map(({ lease }) => lease.pair)
-  if (rows.length === 0) return
-  await sql`
-    update access_requests a set state = 'LIVE', reason = null
-    from (select distinct "accountId", "registrationId" from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
-      as w("accountId" text, "registrationId" text)) w
-    where a.account_id = w."accountId" and a.registration_id = w."registrationId"
-      and (a.state = 'APPROVED' or (a.state = 'ERROR' and a.approved_at is not null)) and a.expired_at is null
-      and not exists (select 1 from pairs p where p.account_id = a.account_id and p.registration_id = a.registration_id
-        and p.wanted and p.reached_generation < p.generation)
-      and exists (select 1 from pairs p where p.account_id = a.account_id and p.registration_id = a.registration_id
-        and p.wanted)`.execute(trx)
 }

@@ -55,12 +55,12 @@ async function raiseBatch(db: Database, accountId: string, ids: readonly string[
     order by target.registration_id, target.broker_id
     on conflict (account_id, registration_id, broker_id) do update
     set wanted = excluded.wanted, generation = excluded.generation, due_at = null, attempts = 0,
-        changed_at = excluded.changed_at,
+        failing_since = null, needs_person = false, changed_at = excluded.changed_at,
         withdrawal_confirmed = pairs.withdrawal_confirmed and pairs.wanted = excluded.wanted`.execute(db)
 }
 
 /** Of an access request `a`: it counts, its product version permitting. */
-const counted = sql`(a.state in ('APPROVED', 'LIVE') or (a.state = 'ERROR' and a.approved_at is not null))
+export const counted = sql`(a.state in ('APPROVED', 'LIVE') or (a.state = 'ERROR' and a.approved_at is not null))
   and a.expired_at is null and (a.expires_at is null or a.expires_at > now())`
 
 /** Registrations that a change reaches, itself among them; asked after the change is written. */

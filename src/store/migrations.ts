@@ -416,6 +416,14 @@ create trigger forget_webhooks after update of deleted_at on registrations
   for each row when (new.deleted_at is not null) execute function forget_webhooks();
 `
 
+const pairFailures = `
+alter table pairs
+  -- When the first of the failed runs in a row ended.
+  add column failing_since timestamptz,
+  -- The last run ended in what does not heal by itself: a conflict, a refused plan, an error that stops or lasts.
+  add column needs_person boolean not null default false;
+`
+
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'catalogue', sql: catalogue },
   { version: 2, name: 'registrations', sql: registrations },
@@ -424,4 +432,5 @@ export const migrations: readonly Migration[] = [
   { version: 5, name: 'product documents', sql: productDocuments },
   { version: 6, name: 'pauses', sql: pauses },
   { version: 7, name: 'webhooks', sql: webhooks },
+  { version: 8, name: 'pair failures', sql: pairFailures },
 ]

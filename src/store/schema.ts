@@ -249,7 +249,11 @@ export interface PairsTable {
   /** `PairState` of the reconcile core; `lagging` until the first run. */
   state: Generated<'in-sync' | 'held' | 'conflict' | 'refused' | 'error' | 'lagging'>
   reason: string | null
+  /** Failed runs in a row. */
   attempts: Generated<number>
+  /** When the first of them ended. */
+  failing_since: NullableTimestamp
+  needs_person: Generated<boolean>
   due_at: NullableTimestamp
   withdrawal_confirmed: Generated<boolean>
   disruptive_allowed_until: NullableTimestamp
