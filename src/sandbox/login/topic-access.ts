@@ -6,11 +6,12 @@ export type Direction = 'publish' | 'subscribe'
 export function aclAllows(aclProfile: StoredObject, direction: Direction, topic: string): boolean {
   const allowedByDefault = aclProfile.values[`${direction}TopicDefaultAction`] === 'allow'
   const exceptions = aclProfile.children?.get(`${direction}TopicExceptions`)
+  const isException = direction === 'publish' ? matches : covers
   for (const key of exceptions?.keys() ?? []) {
     const comma = key.indexOf(',')
     const text = key.slice(comma + 1)
     const pattern = key.slice(0, comma) === 'mqtt' ? fromMqtt(text) : text
-    if (covers(pattern, topic)) return !allowedByDefault
+    if (isException(pattern, topic)) return !allowedByDefault
   }
   return allowedByDefault
 }
@@ -23,18 +24,29 @@ export function fromMqtt(filter: string): string {
 }
 
 /**
- * Whether every topic that `topic` stands for is one that `pattern` stands for. `*` at the end of a level is any text
- * there, at least one character when it is the whole level's start; a last `>` is one or more levels.
+ * Whether a pattern stands for a topic that a message is published to, in which wildcards are text like any other.
+ * `*` at the end of a level is any text there, none included; a last `>` is one or more levels.
  */
-export function covers(pattern: string, topic: string): boolean {
+export function matches(pattern: string, topic: string): boolean {
+  return standsFor(pattern.split('/'), topic.split('/'))
+}
+
+/** Whether every topic that `filter` stands for is one that `pattern` stands for. */
+export function covers(pattern: string, filter: string): boolean {
   const wanted = pattern.split('/')
-  const given = topic.split('/')
+  const given = filter.split('/')
+  // Many levels are covered by many levels only, which begin no later.
+  if (given.at(-1) === '>' && (wanted.at(-1) !== '>' || wanted.length > given.length)) return false
+  return standsFor(wanted, given)
+}
+
+/** A level that ends in `*` begins with no other text than what is before it, so one comparison serves both. */
+function standsFor(wanted: readonly string[], given: readonly string[]): boolean {
   for (const [index, level] of wanted.entries()) {
     if (level === '>' && index === wanted.length - 1) return given.length > index
-    const other = given[index]
-    if (other === undefined || (other === '>' && index === given.length - 1)) return false
-    const covered = level.endsWith('*') ? other.startsWith(level.slice(0, -1)) : other === level
-    if (!covered) return false
+    const text = given[index]
+    if (text === undefined) return false
+    if (level.endsWith('*') ? !text.startsWith(level.slice(0, -1)) : text !== level) return false
   }
   return given.length === wanted.length
 }
