@@ -10,10 +10,10 @@ import type {
   PortalRegistration,
 } from '../domain/portal-file.ts'
 import { Secret } from '../domain/secret.ts'
+import { newestVersion } from '../domain/semantic-version.ts'
 import type { AsyncApiDocument } from './asyncapi-document.ts'
 import { normaliseUrl } from './portal-file-references.ts'
 import type { PortalFileInput } from './portal-file-schema.ts'
-import { newestVersion } from './semantic-version.ts'
 import { parsePath, problemAt, type YamlSource } from './yaml-source.ts'
 
 /** What a portal file names and does not hold itself. */

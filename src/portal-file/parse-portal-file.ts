@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import { InvalidInputError, type Problem } from '../domain/errors.ts'
 import { consumerSecretProblem } from '../domain/names.ts'
 import type { JsonObject, JsonValue, PortalFile } from '../domain/portal-file.ts'
+import { newestVersion } from '../domain/semantic-version.ts'
 import { DEFAULT_MAX_TOPICS, deriveTopics } from '../domain/topics.ts'
 import { type AsyncApiDocument, type AsyncApiOptions, readAsyncApiDocument } from './asyncapi-document.ts'
 import { buildPortalFile, type FileResources } from './build-portal-file.ts'
@@ -19,7 +20,6 @@ import {
 } from './portal-file-references.ts'
 import { filtersSchema, portalFileSchema } from './portal-file-schema.ts'
 import { readBoundedFile } from './read-bounded-file.ts'
-import { newestVersion } from './semantic-version.ts'
 import { formatPath, type Path, parseYaml, problemAt, type YamlSource } from './yaml-source.ts'
 
 const PORTAL_FILE_MAX_BYTES = 20 * 1024 * 1024

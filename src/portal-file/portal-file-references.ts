@@ -1,6 +1,6 @@
 import type { Problem } from '../domain/errors.ts'
 import type { JsonObject, JsonValue } from '../domain/portal-file.ts'
-import { newestVersion } from './semantic-version.ts'
+import { newestVersion } from '../domain/semantic-version.ts'
 import { type Path, problemAt, type YamlSource } from './yaml-source.ts'
 
 /** A map of the file with its place. The checks here read the file as it is, so that a bad item hides no other problem. */

@@ -9,8 +9,8 @@ import {
   msgVpnNameProblem,
   nameProblem,
 } from '../domain/names.ts'
+import { SEMANTIC_VERSION } from '../domain/semantic-version.ts'
 import { filterValueProblem } from '../domain/topic-pattern.ts'
-import { SEMANTIC_VERSION } from './semantic-version.ts'
 
 /** Text that a problem function of the domain judges. */
 export const text = (problemOf: (value: string) => string | null) =>

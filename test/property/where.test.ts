@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { compareVersions } from '../../src/portal-file/semantic-version.ts'
+import { compareVersions } from '../../src/domain/semantic-version.ts'
 import { type OpenDatabase, openDatabase } from '../../src/store/database.ts'
 import { compileWhere, type WhereResource } from '../../src/store/where.ts'
 import { withDatabase } from '../helpers/database.ts'

@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { InvalidInputError } from '../../src/domain/errors.ts'
+import { compareVersions } from '../../src/domain/semantic-version.ts'
 import { parsePortalFile } from '../../src/portal-file/parse-portal-file.ts'
-import { compareVersions } from '../../src/portal-file/semantic-version.ts'
 
 // The parser takes a quarter of a second for the smallest document; its findings are tested with the documents.
 vi.mock('@asyncapi/parser', () => ({
