@@ -2,14 +2,18 @@ import { Command } from 'commander'
 import { InvalidInputError } from '../domain/errors.ts'
 import type { RuleResult } from '../domain/visibility.ts'
 import { explainBrokerUse, explainProduct, type NamedBrokerExplanation } from '../store/explain-product.ts'
+import { explainRegistration, type RegistrationExplanation } from '../store/explain-registration.ts'
 import type { CommandDependencies } from './command.ts'
 import type { Output } from './output.ts'
 
 export function explainCommand(dependencies: CommandDependencies): Command {
   return new Command('explain')
-    .description('say which rule makes a product visible or not, a broker usable or not')
+    .description(
+      'say which rule makes a product visible or not, a broker usable or not, and what a registration waits for',
+    )
     .addCommand(productCommand(dependencies))
     .addCommand(brokerCommand(dependencies))
+    .addCommand(registrationCommand(dependencies))
 }
 
 function productCommand(dependencies: CommandDependencies): Command {
@@ -48,6 +52,37 @@ function brokerCommand(dependencies: CommandDependencies): Command {
       if (output.json) output.document(broker)
       else printBroker(broker, output)
     })
+}
+
+function registrationCommand(dependencies: CommandDependencies): Command {
+  return new Command('registration')
+    .description('each access request of a registration: its state, why, what to do; and how each broker stands')
+    .argument('<id>', 'the id of the registration')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExit status: 0, whatever the state; 2 there is no such registration.')
+    .action(async (id: string, _options: object, command: Command) => {
+      const output = dependencies.output(command)
+      const found = await dependencies.withContext(({ db, accountId }) => explainRegistration(db, accountId, id))
+      if (found === null) throw unknown('registration', id)
+      if (output.json) output.document(found)
+      else printRegistration(found, output)
+    })
+}
+
+function printRegistration({ id, name, accessRequests, brokers }: RegistrationExplanation, output: Output): void {
+  const { green, red, yellow } = output.paint
+  output.line(`${name} (${id})`)
+  if (accessRequests.length === 0) output.line('  It asks for no product, so no broker knows it.')
+  for (const { id: request, productId, productVersion, state, explanation } of accessRequests) {
+    const colour = state === 'LIVE' ? green : state === 'ERROR' ? red : yellow
+    output.line(`  access request ${request}, ${productId} ${productVersion}: ${colour(state)}. ${explanation}`)
+  }
+  for (const { brokerId, wanted, state, reason, generation, reachedGeneration, paused } of brokers) {
+    const shown = reachedGeneration < generation && state === 'in-sync' ? 'lagging' : state
+    const notes = [wanted ? null : 'being withdrawn', paused ? 'paused' : null].filter((note) => note !== null)
+    const why = shown === 'in-sync' || reason === null ? '' : `: ${reason}`
+    output.line(`  broker ${brokerId}: ${[shown, ...notes].join(', ')}${why}`)
+  }
 }
 
 function unknown(what: string, id: string): InvalidInputError {

@@ -62,9 +62,11 @@ function age(atMs: number | null, nowMs: number): string {
   return minutes < 90 ? ` ${minutes} min ago` : ` ${Math.round(minutes / 60)} h ago`
 }
 
-function explanations({ brokerId, error, reasons }: BrokerStatusView): readonly string[] {
+function explanations({ brokerId, error, reasons, registrations }: BrokerStatusView): readonly string[] {
+  const { needPerson } = registrations
   return [
     ...(error === null ? [] : [`  ${brokerId}: ${error}`]),
     ...reasons.map(({ reason, count }) => `  ${brokerId}: ${count} x ${reason}`),
+    ...(needPerson === 0 ? [] : [`  ${brokerId}: registrations that need a person: ${needPerson}`]),
   ]
 }

@@ -14,6 +14,8 @@ export interface StoredRequest {
   readonly productVersion: string
   readonly planId: string
   readonly state: AccessRequestState
+  /** Why the state is ERROR. */
+  readonly reason: string | null
   readonly filters: Filters
   readonly queueNonce: string
   readonly approvedAtMs: number | null
@@ -28,6 +30,8 @@ export interface AccessRequestView extends QueuesView {
   readonly eventApiProductVersion: string
   readonly planId: string
   readonly state: AccessRequestState
+  /** Of ERROR. */
+  readonly reason?: string
   readonly filters: readonly FilterView[]
 }
 
@@ -83,6 +87,7 @@ const storedRequest = (row: RequestRow): StoredRequest => ({
   productVersion: row.product_version,
   planId: row.plan_id,
   state: row.state,
+  reason: row.reason,
   filters: row.filters,
   queueNonce: row.queue_nonce,
   approvedAtMs: row.approved_at?.getTime() ?? null,
@@ -114,13 +119,15 @@ export function grantedRequest(request: StoredRequest, versions: VersionViews): 
 /** One whose time is over is shown as revoked, which it is: the API has no word for the difference. */
 export function accessRequestView(owner: Owner, request: StoredRequest, versions: VersionViews): AccessRequestView {
   const granted = grantedRequest(request, versions)
+  const state = request.expiredAtMs === null ? request.state : 'REVOKED'
   return {
     accessRequestId: request.id,
     registrationId: request.registrationId,
     eventApiProductId: request.productId,
     eventApiProductVersion: request.productVersion,
     planId: request.planId,
-    state: request.expiredAtMs === null ? request.state : 'REVOKED',
+    state,
+    ...(state === 'ERROR' && request.reason !== null ? { reason: request.reason } : {}),
     filters: filterViews(request.filters),
     ...(granted === null ? {} : queuesOf(owner, granted)),
   }

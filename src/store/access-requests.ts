@@ -74,6 +74,7 @@ export function createAccessRequest(
       planId: wanted.planId,
       filters: {},
       state: isAutomatic ? 'APPROVED' : 'PENDING_APPROVAL',
+      reason: null,
       queueNonce: '',
       approvedAtMs: isAutomatic ? writer.nowMs : null,
       expiresAtMs: null,
@@ -152,16 +153,7 @@ export function changeAccessRequestState(
     const state = wanted === undefined ? stored.state : nextState(stored, wanted, rules.mayDecide)
     const approvedAtMs = state === 'APPROVED' ? (stored.approvedAtMs ?? writer.nowMs) : null
     const request = state === stored.state ? stored : { ...stored, state, approvedAtMs }
-    if (request !== stored) {
-      await writeAccessRequests(trx, writer.random, accountId, [request])
-      await trx
-        .updateTable('access_requests')
-        .set({ reason: null })
-        .where('account_id', '=', accountId)
-        .where('registration_id', '=', place.registrationId)
-        .where('id', '=', place.accessRequestId)
-        .execute()
-    }
+    if (request !== stored) await writeAccessRequests(trx, writer.random, accountId, [request])
     const touched = request !== stored && (isCounted(stored) || isCounted(request))
     return { result: await readAnswer({ ...writer, db: trx }, place, registration), touched }
   })

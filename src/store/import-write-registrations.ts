@@ -67,6 +67,9 @@ async function forgetDeletedRequests(db: Database, accountId: string, ids: reado
       and r.account_id = a.account_id and r.id = a.registration_id and r.deleted_at is not null`.execute(db)
 }
 
+const stays = sql`(excluded.state = 'APPROVED' and access_requests.approved_at is not null
+  and access_requests.state in ('LIVE', 'ERROR'))`
+
 /** A request that went LIVE or into ERROR while it was being written does not fall back to APPROVED. */
 export function writeAccessRequests(
   db: Database,
@@ -100,8 +103,8 @@ export function writeAccessRequests(
           product_id: eb.ref('excluded.product_id'),
           product_version: eb.ref('excluded.product_version'),
           plan_id: eb.ref('excluded.plan_id'),
-          state: sql`case when excluded.state = 'APPROVED' and access_requests.approved_at is not null
-            and access_requests.state in ('LIVE', 'ERROR') then access_requests.state else excluded.state end`,
+          state: sql`case when ${stays} then access_requests.state else excluded.state end`,
+          reason: sql`case when ${stays} then access_requests.reason end`,
           filters: eb.ref('excluded.filters'),
           approved_at: eb.ref('excluded.approved_at'),
           expires_at: eb.ref('excluded.expires_at'),
@@ -190,7 +193,7 @@ export async function deleteRegistrations(db: Database, accountId: string, ids: 
     update credentials set retired_at = now()
     where account_id = ${accountId} and registration_id = any(${ids}) and retired_at is null`.execute(db)
   await sql`
-    update access_requests set state = 'REVOKED', approved_at = null
+    update access_requests set state = 'REVOKED', approved_at = null, reason = null
     where account_id = ${accountId} and registration_id = any(${ids}) and state <> 'REVOKED'`.execute(db)
   await sql`
     update registrations set deleted_at = now(), updated_at = now()

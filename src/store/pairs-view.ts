@@ -13,7 +13,12 @@ export interface PairView {
   readonly reason: string | null
   readonly generation: number
   readonly reachedGeneration: number
+  /** Failed runs in a row. */
   readonly attempts: number
+  /** Null while none failed. */
+  readonly failingSinceMs: number | null
+  /** It does not heal by itself. */
+  readonly needsPerson: boolean
   readonly openDrift: number
   /** It, its broker or its account. */
   readonly paused: boolean
@@ -29,7 +34,8 @@ export interface PairsFilter {
   readonly state?: PairState
 }
 
-interface Row extends Omit<PairView, 'dueAtMs' | 'reconciledAtMs'> {
+interface Row extends Omit<PairView, 'dueAtMs' | 'reconciledAtMs' | 'failingSinceMs'> {
+  readonly failingSince: Date | null
   readonly dueAt: Date | null
   readonly reconciledAt: Date | null
 }
@@ -46,15 +52,17 @@ export async function readPairs(
     and (${filter.state ?? null}::text is null or p.state = ${filter.state ?? null})`
   const { rows } = await sql<Row>`
     select p.registration_id as "registrationId", p.broker_id as "brokerId", p.wanted, p.state, p.reason, p.generation,
-      p.reached_generation as "reachedGeneration", p.attempts, ${pausedPair} as paused,
+      p.reached_generation as "reachedGeneration", p.attempts, p.failing_since as "failingSince",
+      p.needs_person as "needsPerson", ${pausedPair} as paused,
       (select count(*) from drift d where d.account_id = p.account_id and d.broker_id = p.broker_id
         and d.registration_id = p.registration_id and d.repaired_at is null) as "openDrift",
       case when isfinite(p.due_at) then p.due_at end as "dueAt", p.reconciled_at as "reconciledAt"
     from pairs p where ${matches}
     order by p.registration_id, p.broker_id limit ${page.limit} offset ${page.offset}`.execute(db)
   const counted = await sql<{ count: number }>`select count(*) as count from pairs p where ${matches}`.execute(db)
-  const pairs = rows.map(({ dueAt, reconciledAt, ...row }) => ({
+  const pairs = rows.map(({ dueAt, reconciledAt, failingSince, ...row }) => ({
     ...row,
+    failingSinceMs: failingSince?.getTime() ?? null,
     dueAtMs: dueAt?.getTime() ?? null,
     reconciledAtMs: reconciledAt?.getTime() ?? null,
   }))

@@ -25,6 +25,8 @@ export interface BrokerStatusView {
     readonly conflict: number
     readonly refused: number
     readonly error: number
+    /** Of all these, those that do not heal by themselves. */
+    readonly needPerson: number
   }
   /** The longest a registration has lagged. */
   readonly oldestLagMs: number | null
@@ -53,6 +55,7 @@ interface Row {
   readonly conflict: number
   readonly refused: number
   readonly failed: number
+  readonly needPerson: number
   readonly oldestLagMs: number | null
 }
 
@@ -86,6 +89,7 @@ export async function readStatus(
         count(*) filter (where p.state = 'conflict') as conflict,
         count(*) filter (where p.state = 'refused') as refused,
         count(*) filter (where p.state = 'error') as failed,
+        count(*) filter (where p.needs_person) as "needPerson",
         (extract(epoch from now() - min(p.changed_at) filter (where p.reached_generation < p.generation)) * 1000)::bigint as "oldestLagMs"
       from pairs p
       left join lateral (
@@ -122,7 +126,7 @@ async function readReasons(db: Database, account: string): Promise<readonly Reas
 
 function toView(row: Row, reasons: readonly ReasonRow[]): BrokerStatusView {
   const { brokerId, name, environment, eventMesh, reachable, sempVersion, errorCode, error, oldestLagMs } = row
-  const { total, inSync, lagging, drifted, held, conflict, refused, failed } = row
+  const { total, inSync, lagging, drifted, held, conflict, refused, failed, needPerson } = row
   return {
     brokerId,
     name,
@@ -138,7 +142,7 @@ function toView(row: Row, reasons: readonly ReasonRow[]): BrokerStatusView {
       row.sweepOutcome === null
         ? null
         : { finishedAtMs: row.sweepFinishedAt?.getTime() ?? null, outcome: row.sweepOutcome },
-    registrations: { total, inSync, lagging, drifted, held, conflict, refused, error: failed },
+    registrations: { total, inSync, lagging, drifted, held, conflict, refused, error: failed, needPerson },
     oldestLagMs,
     reasons: reasons
       .filter((each) => each.broker === brokerId)

@@ -4,7 +4,7 @@ export interface DescribedSchema {
   readonly [keyword: string]: unknown
 }
 
-/** Where an answer of ours is another than the description says, because the specification demands it. */
+/** Where an answer of ours is another than the description says, because the specification demands it, or people need it. */
 export interface Difference {
   /** A name under `components.schemas`. */
   readonly schema: string
@@ -48,6 +48,13 @@ export const APIM_DIFFERENCES: readonly Difference[] = [
     schema: 'MessagingService',
     reason: VENDOR_NEUTRAL,
     apply: alsoNamed('solaceCloudMessagingServiceId', 'vendorCloudMessagingServiceId'),
+  },
+  {
+    schema: 'EventApiProductRegistration',
+    reason: 'The description has the state ERROR and nowhere says what went wrong.',
+    apply: (schema) => {
+      schema.properties = { ...schema.properties, reason: { type: 'string' } }
+    },
   },
   {
     schema: 'CommonTopic',

@@ -253,6 +253,16 @@ describe('from a portal file to brokers in step, with commands only', () => {
     })
   })
 
+  it('`explain registration` says what it waits for', async () => {
+    const { status, out } = await keymesh('explain', 'registration', 'billing')
+    expect({ status, out }).toEqual({ status: 0, out: expect.stringMatching(/billing-readings.*APPROVED\. .*LIVE/) })
+    expect(out).toContain('broker east: lagging')
+    expect(documents(await keymesh('explain', 'registration', 'billing', '--json'))).toMatchObject([
+      { accessRequests: [{ state: 'APPROVED' }], brokers: [{ brokerId: 'east', needsPerson: false }, {}] },
+    ])
+    expect((await keymesh('explain', 'registration', 'nobody')).status).toBe(2)
+  })
+
   it('`plan` prints what a run would do, and does nothing', async () => {
     const text = await keymesh('plan', '--broker', 'east')
     expect(text.status).toBe(1)

@@ -163,6 +163,28 @@ describe('access requests', () => {
     }
   })
 
+  it('say why they are in ERROR, until somebody does something about it', async () => {
+    const id = await newRegistration()
+    const created = await ask(id, 'request-1')
+    expect(created.body.data).not.toHaveProperty('reason')
+    await setState(id, 'ERROR')
+    const reason = 'Broker Frankfurt: the plan deletes 60 objects.'
+    await api.db.updateTable('access_requests').set({ reason }).where('registration_id', '=', id).execute()
+    const inError = { state: 'ERROR', reason }
+    expect((await call('GET', `/${id}/accessRequests/request-1`)).body.data).toMatchObject(inError)
+    expect((await call('GET', `/${id}/accessRequests`)).body.data).toMatchObject([inError])
+    expect((await call('GET', `/${id}`)).body.data.accessRequests).toMatchObject([inError])
+    // An approval of what is approved changes nothing.
+    expect((await call('PATCH', `/${id}/accessRequests/request-1`, { state: 'APPROVED' })).body.data).toMatchObject(
+      inError,
+    )
+    const revoked = await call('PATCH', `/${id}/accessRequests/request-1`, { state: 'REVOKED' })
+    expect(revoked.body.data).not.toHaveProperty('reason')
+    expect(
+      await api.db.selectFrom('access_requests').select('reason').where('registration_id', '=', id).execute(),
+    ).toEqual([{ reason: null }])
+  })
+
   it('that are over are shown as revoked and stay so', async () => {
     const id = await newRegistration()
     await ask(id, 'request-1')

@@ -181,6 +181,32 @@ describe('looking', () => {
     expect(one.body.data[0]?.lines[0]).toBe('registration app-2 on broker broker-1, generation 1')
   })
 
+  it('explains a registration', async () => {
+    await sql`
+      update pairs set state = 'conflict', reason = 'taken.', needs_person = true, attempts = 0
+      where registration_id = 'app-2'`.execute(api.db)
+    await sql`
+      update access_requests set state = 'ERROR', reason = 'Broker broker-1: taken.'
+      where registration_id = 'app-2'`.execute(api.db)
+    expect(await api.call('GET', `${BASE}/registrations/app-2/explanation`)).toMatchObject({
+      status: 200,
+      body: {
+        data: {
+          id: 'app-2',
+          accessRequests: [{ state: 'ERROR', explanation: 'Broker broker-1: taken.' }],
+          brokers: [{ brokerId: 'broker-1', state: 'conflict', reason: 'taken.', needsPerson: true }],
+        },
+      },
+    })
+    expect((await api.call('GET', `${BASE}/registrations/app-1/explanation`)).body).toMatchObject({
+      data: { accessRequests: [{ state: 'APPROVED', explanation: expect.stringContaining('LIVE as soon as') }] },
+    })
+    expect((await api.call('GET', `${BASE}/registrations/nobody/explanation`)).status).toBe(404)
+    expect((await api.call('GET', `${BASE}/brokers/broker-1/status`)).body).toMatchObject({
+      data: { registrations: { conflict: 1, needPerson: 1 } },
+    })
+  })
+
   it('explains products and brokers', async () => {
     expect(await api.call('GET', `${BASE}/products/orders/explanation`)).toMatchObject({
       status: 200,

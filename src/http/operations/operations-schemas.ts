@@ -121,6 +121,7 @@ export const brokerStatus = z
         conflict: z.int(),
         refused: z.int(),
         error: z.int(),
+        needPerson: z.int().describe('Of all these, those that do not heal by themselves.'),
       })
       .readonly(),
     oldestLagMs: z.int().nullable().describe('The longest that a registration has lagged.'),
@@ -140,7 +141,9 @@ export const pairStatus = z
     reason: z.string().nullable(),
     generation: z.int(),
     reachedGeneration: z.int(),
-    attempts: z.int(),
+    attempts: z.int().describe('Failed runs in a row.'),
+    failingSinceMs: epochMs.nullable(),
+    needsPerson: z.boolean().describe('It does not heal by itself; access requests that rest on it are in ERROR.'),
     openDrift: z.int(),
     paused: z.boolean(),
     dueAtMs: epochMs.nullable(),

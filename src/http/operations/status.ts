@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { notFound } from '../../domain/refusals.ts'
 import { explainBrokerUse, explainProduct } from '../../store/explain-product.ts'
+import { explainRegistration } from '../../store/explain-registration.ts'
 import { readPairs } from '../../store/pairs-view.ts'
+import { ACCESS_REQUEST_STATES } from '../../store/portal-access-requests.ts'
 import { countBrokers, readStatus } from '../../store/status-view.ts'
 import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
@@ -11,6 +13,7 @@ import { brokerStatus, idParameter, PAIR_STATES, pairStatus } from './operations
 
 const brokerParams = z.strictObject({ brokerId: idParameter })
 const productParams = z.strictObject({ productId: idParameter })
+const registrationParams = z.strictObject({ registrationId: idParameter })
 
 const rules = z
   .array(
@@ -41,6 +44,25 @@ const productUse = z.strictObject({
         .readonly(),
     )
     .readonly(),
+})
+
+const registrationUse = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  accessRequests: z
+    .array(
+      z
+        .strictObject({
+          id: z.string(),
+          productId: z.string(),
+          productVersion: z.string(),
+          state: z.enum(ACCESS_REQUEST_STATES),
+          explanation: z.string(),
+        })
+        .readonly(),
+    )
+    .readonly(),
+  brokers: z.array(pairStatus.omit({ registrationId: true }).readonly()).readonly(),
 })
 
 export async function statusRoutes(app: App, { db }: HttpDependencies): Promise<void> {
@@ -141,6 +163,23 @@ function explanationRoutes(app: App, db: HttpDependencies['db']): void {
       const broker = await explainBrokerUse(db, accountId, brokerId)
       if (broker === null) throw notFound('broker', brokerId)
       return one(broker)
+    },
+  )
+  app.get(
+    `${BASE}/registrations/:registrationId/explanation`,
+    {
+      config: { access: READ },
+      schema: {
+        tags: OPERATIONS,
+        summary: 'Why each access request of a registration is in its state, and how each broker stands',
+        params: registrationParams,
+        response: { 200: oneOf(registrationUse) },
+      },
+    },
+    async ({ principal: { accountId }, params: { registrationId } }) => {
+      const registration = await explainRegistration(db, accountId, registrationId)
+      if (registration === null) throw notFound('registration', registrationId)
+      return one(registration)
     },
   )
 }

@@ -33,7 +33,12 @@ export const accessRequest = z
     eventApiProductId: z.string(),
     eventApiProductVersion: z.string().describe('Of the time when access was asked for.'),
     planId: z.string(),
-    state: state.describe('LIVE: in effect on every broker of the product.'),
+    state: state.describe('LIVE: in effect on every broker of the product. ERROR: a person is needed.'),
+    reason: z
+      .string()
+      .optional()
+      .describe('Of ERROR: which broker, what happened there, what to do next.')
+      .meta({ example: 'Broker Frankfurt: the client username app-1 exists and is not ours. …' }),
     filters: z.array(filter),
     eventApiProductResourceInformation: queue.optional().describe('The queue of the request.'),
     eventApiResourceInformation: z.array(queue).optional().describe('The queue of each Event API.'),
