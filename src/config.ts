@@ -179,6 +179,18 @@ const SETTINGS = {
     'Whether credentials may be sent without a name; their consumer key is the name then.',
     'false',
   ],
+  KEYMESH_LOGINS: [
+    flag(true),
+    'Whether credentials are proved by logging in to the brokers; each broker and protocol can be switched off too.',
+    'true',
+  ],
+  KEYMESH_LOGIN_TIMEOUT: [duration('5s'), 'How long one login may take.', '5s'],
+  KEYMESH_LOGIN_EVERY: [duration('24h'), 'How often each credential is proved again by a login, in sweeps.', '24h'],
+  KEYMESH_LOGIN_CONTROL_EVERY: [
+    duration('24h'),
+    'How often a wrong password is tried on each broker and protocol, to see that it is refused.',
+    '24h',
+  ],
   KEYMESH_RETENTION: [duration('90d'), 'How long runs, repaired drift and the audit trail are kept.', '90d'],
 } as const satisfies Record<string, readonly [z.ZodType<unknown, string | undefined>, string, string | null]>
 
@@ -208,6 +220,8 @@ export interface Config {
   readonly pollCron: string
   readonly sweepCron: string
   readonly retentionMs: number
+  /** Null: nothing is proved by logging in. */
+  readonly logins: LoginConfig | null
   readonly port: number
   readonly host: string
   readonly trustedProxies: readonly string[]
@@ -222,6 +236,12 @@ export interface Config {
   readonly instance: string
   /** Values that a portal file names with `passwordEnv`. */
   readonly secretFromEnvironment: (name: string) => Secret | null
+}
+
+export interface LoginConfig {
+  readonly timeoutMs: number
+  readonly everyMs: number
+  readonly controlEveryMs: number
 }
 
 export interface Process {
@@ -245,6 +265,12 @@ export function toConfig({ env, pid, hostname: host }: Process): Config {
   }
   const keys = read('KEYMESH_KEYS')
   const administratorPassword = read('KEYMESH_ADMIN_PASSWORD')
+  const loginConfig: LoginConfig = {
+    timeoutMs: read('KEYMESH_LOGIN_TIMEOUT'),
+    everyMs: read('KEYMESH_LOGIN_EVERY'),
+    controlEveryMs: read('KEYMESH_LOGIN_CONTROL_EVERY'),
+  }
+  const logins = read('KEYMESH_LOGINS') ? loginConfig : null
   const config: Config = {
     dataDirectory: read('KEYMESH_DATA_DIR'),
     databaseUrl: read('DATABASE_URL'),
@@ -262,6 +288,7 @@ export function toConfig({ env, pid, hostname: host }: Process): Config {
     pollCron: read('KEYMESH_POLL_CRON'),
     sweepCron: read('KEYMESH_SWEEP_CRON'),
     retentionMs: read('KEYMESH_RETENTION'),
+    logins,
     port: read('PORT'),
     host: read('KEYMESH_HOST'),
     trustedProxies: read('KEYMESH_TRUST_PROXY'),

@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { type Logger, pino } from 'pino'
 import { BrokerConnections } from './broker-connections.ts'
+import { BrokerLogins } from './broker-logins.ts'
 import type { Config } from './config.ts'
 import { Disposer } from './disposer.ts'
 import { errorLine } from './domain/errors.ts'
 import { type AccountId, runId } from './domain/ids.ts'
 import { Engine } from './engine.ts'
+import type { LoginPort } from './reconcile/login-port.ts'
 import type { ReconcileStore } from './reconcile/store-port.ts'
 import type { SweepStore } from './reconcile/sweep-port.ts'
 import { followKeyRing } from './secrets/following-key-ring.ts'
@@ -53,6 +55,8 @@ const LEASE_CHECK_FRESH_MS = 250
 export interface ContextOptions {
   readonly log?: Logger
   readonly now?: () => number
+  /** Instead of real messaging clients. */
+  readonly login?: LoginPort
   /** Gives up durability for speed. For tests only. */
   readonly unsafeFastDatabase?: boolean
 }
@@ -100,6 +104,18 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
   const sweepStore = createSweepStore(db)
   const connections = new BrokerConnections(db, keys.sealer)
   opened.defer(() => connections.close())
+  const login = options.login ?? null
+  const logins =
+    config.logins === null || login === null
+      ? null
+      : new BrokerLogins({
+          db,
+          login,
+          facts: async (broker, signal) => (await connections.port(broker)).facts(signal),
+          now,
+          wrongPassword: () => randomUUID(),
+          ...config.logins,
+        })
   const engine = new Engine({
     db,
     connections,
@@ -111,6 +127,8 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     leaseMs: config.leaseMs,
     concurrency: config.concurrency,
     settings: { graceMs: config.graceMs, maxTopics: config.maxTopics, maxDeletes: config.maxDeletes },
+    verifier: logins,
+    proveEveryMs: config.logins?.everyMs ?? Number.POSITIVE_INFINITY,
   })
   return {
     config,

@@ -9,6 +9,7 @@ import { planNow, type ReconcileOutcome, reconcileRegistration } from './reconci
 import type { Pair, ReconcileStore, RunTrigger } from './reconcile/store-port.ts'
 import { findSuspects, type SweepProgress, type SweepResult, sweepBroker } from './reconcile/sweep.ts'
 import type { BrokerKey, SweepStore } from './reconcile/sweep-port.ts'
+import type { Verifier } from './reconcile/verify.ts'
 import { recordReachability, recordSweepEnd, recordSweepProgress, recordSweepStart } from './store/broker-status.ts'
 import type { Database } from './store/database.ts'
 import { refusePausedBroker, refusePausedPair } from './store/pause.ts'
@@ -24,6 +25,10 @@ export interface EngineDependencies {
   readonly leaseMs: number
   readonly concurrency: number
   readonly settings: Omit<PlanSettings, 'allowDisruptive'>
+  /** Logs in with what was written; null: nothing is proved. */
+  readonly verifier: Verifier | null
+  /** Each credential is proved by a login once in this time. */
+  readonly proveEveryMs: number
 }
 
 export interface RunOptions {
@@ -138,14 +143,15 @@ export class Engine {
   }
 
   #reconcileDependencies(broker: BrokerPort, options: RunOptions) {
-    const { reconcileStore, now, newRunId, instance, leaseMs, settings } = this.#dependencies
+    const { reconcileStore, now, newRunId, instance, leaseMs, settings, verifier } = this.#dependencies
     const planSettings = { ...settings, allowDisruptive: options.allowDisruptive ?? false }
-    return { broker, store: reconcileStore, now, newRunId, holder: instance, leaseMs, settings: planSettings }
+    const shell = { broker, store: reconcileStore, now, newRunId, holder: instance, leaseMs, settings: planSettings }
+    return verifier === null ? shell : { ...shell, verifier }
   }
 
   #sweepDependencies() {
-    const { sweepStore, concurrency } = this.#dependencies
-    return { sweepStore, concurrency }
+    const { sweepStore, concurrency, proveEveryMs } = this.#dependencies
+    return { sweepStore, concurrency, proveEveryMs }
   }
 }
 

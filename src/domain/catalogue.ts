@@ -78,7 +78,17 @@ export interface MessagingSettings {
   readonly protocols: readonly ProtocolEndpoint[]
   /** PEM certificates of the messaging listeners, where they differ from the system's. */
   readonly caCertificate?: string
+  readonly logins?: LoginSettings
 }
+
+/** How Keymesh proves credentials on a broker by logging in. */
+export interface LoginSettings {
+  readonly off: 'all' | readonly Protocol[]
+  readonly maxPerSecond: number
+  readonly maxConcurrent: number
+}
+
+export const DEFAULT_LOGIN_SETTINGS: LoginSettings = { off: [], maxPerSecond: 100, maxConcurrent: 16 }
 
 export interface Broker {
   readonly accountId: AccountId

@@ -75,8 +75,10 @@ export function diff(input: DiffInput): Diff {
       adopt.push({ kind: object.kind, name: object.name })
     }
     const difference = compare(object, observed, entry, entry === undefined)
-    actions.push(...difference.actions, ...passwordAction(object, input.credentialVersions, entry))
+    const password = passwordAction(object, input.credentialVersions, entry)
+    actions.push(...difference.actions, ...password)
     if (difference.drift !== null) drift.push(difference.drift)
+    if (password.some(({ reason }) => reason === 'login-rejected')) drift.push(passwordDrift(object))
   }
   return { actions, drift, conflicts, adopt }
 }
@@ -187,7 +189,10 @@ function compare(
   return { actions, drift: drifted ? drift : null }
 }
 
-/** The password cannot be read back: it is due by version, or when an operator asks (DESIGN section 4, invariant 4). */
+/**
+ * The password cannot be read back: it is due by version, when an operator asks, or once when the broker refused a login
+ * with it (DESIGN section 4, invariant 4).
+ */
 function passwordAction(
   object: BrokerObject,
   credentialVersions: Readonly<Record<string, number>>,
@@ -200,12 +205,24 @@ function passwordAction(
     const reason = 'password-reapply-requested'
     return [{ type: 'set-password', kind: 'clientUsername', name, credentialVersion: version, reason }]
   }
-  if ((entry?.confirmedCredentialVersion ?? 0) >= version) return []
-  const reason = 'credential-version-newer'
+  const refused = entry?.refusedLogin
+  const isNewer = (entry?.confirmedCredentialVersion ?? 0) < version
+  const isRefused = refused?.credentialVersion === version && !refused.reapplied
+  if (!isNewer && !isRefused) return []
+  const reason = isNewer ? 'credential-version-newer' : 'login-rejected'
   return [{ type: 'set-password', kind: 'clientUsername', name, credentialVersion: version, reason }]
 }
 
 const ref = ({ kind, name }: ObjectRef): ObjectRef => ({ kind, name })
+
+/** What the logins said before and after is filled in by the run that wrote the password again. */
+const passwordDrift = (object: BrokerObject): Drift => ({
+  object: ref(object),
+  kind: 'password',
+  before: { login: 'rejected' },
+  after: { login: 'accepted' },
+  reason: 'login-rejected',
+})
 
 const missing = (object: BrokerObject): Drift => ({
   object: ref(object),

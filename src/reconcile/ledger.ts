@@ -12,7 +12,15 @@ export interface LedgerEntry {
   readonly confirmedCredentialVersion: number | null
   /** An operator asked for the password to be written again. */
   readonly passwordDue: boolean
+  /** The broker refused a login with the confirmed password of this version; absent: it did not. */
+  readonly refusedLogin?: RefusedLogin
   readonly withdrawnAtMs: number | null
+}
+
+export interface RefusedLogin {
+  readonly credentialVersion: number
+  /** The password was written again for it; once is all that a machine tries. */
+  readonly reapplied: boolean
 }
 
 export type Ledger = ReadonlyMap<string, LedgerEntry>

@@ -31,7 +31,10 @@ export function confirmations(
     const passwordWritten = done.some(writesPassword)
     const version = passwordWritten ? credentialVersion(done) : (entry?.confirmedCredentialVersion ?? null)
     if (!passwordWritten && sameState(applied, entry?.applied ?? null)) return []
-    return [{ object: refOf(key, object, done), applied, credentialVersion: version, passwordWritten }]
+    const passwordReapplied = done.some((action) => action.reason === 'login-rejected')
+    return [
+      { object: refOf(key, object, done), applied, credentialVersion: version, passwordWritten, passwordReapplied },
+    ]
   })
 }
 

@@ -1,4 +1,4 @@
-import { objectKey } from '../domain/broker-object.ts'
+import { type ObjectRef, objectKey } from '../domain/broker-object.ts'
 import { codeOf, errorLine, fateOf, KeymeshError } from '../domain/errors.ts'
 import { consumerKey, type RunId } from '../domain/ids.ts'
 import type { Secret } from '../domain/secret.ts'
@@ -15,7 +15,15 @@ import {
   wantedObjects,
 } from './plan-registration.ts'
 import type { BrokerFacts, BrokerPort } from './ports.ts'
-import type { FinishedRun, Intent, Lease, Pair, ReconcileStore, RunTrigger } from './store-port.ts'
+import type { FinishedRun, Intent, Lease, LoginRecord, Pair, ReconcileStore, RunTrigger } from './store-port.ts'
+import {
+  type LoginsOutcome,
+  loginsOutcome,
+  type Verifier,
+  type VerifyRequest,
+  verifyLogins,
+  withVerdicts,
+} from './verify.ts'
 import { graceEndsAtMs } from './withdraw.ts'
 
 export interface ReconcileDependencies {
@@ -27,6 +35,8 @@ export interface ReconcileDependencies {
   readonly holder: string
   readonly leaseMs: number
   readonly settings: PlanSettings
+  /** Logs in with what was written; without it nothing is proved. */
+  readonly verifier?: Verifier
   /** Awaited before the intent and before the outcome: runs of a cohort meet there. */
   readonly meet?: () => Promise<void>
 }
@@ -40,20 +50,31 @@ export interface ReconcileRequest {
 export type ReconcileOutcome =
   | { readonly status: 'busy' }
   | { readonly status: 'gone' }
-  | { readonly status: 'done'; readonly plan: Plan; readonly executed: readonly Action[] }
+  | {
+      readonly status: 'done'
+      readonly plan: Plan
+      readonly executed: readonly Action[]
+      readonly logins: readonly LoginRecord[]
+      /** What the logins come to. */
+      readonly proof: LoginsOutcome
+    }
 
 /**
  * One registration on one broker, the whole sentence of DESIGN section 4:
- * take the lease, gather what the store knows, observe the broker, plan, record the intent, apply, record the outcome.
- * A failure is recorded on the pair and thrown on; running again is always safe.
+ * take the lease, gather what the store knows, observe the broker, plan, record the intent, apply, log in, record the
+ * outcome. A password that the broker refuses is written once more. A failure is recorded on the pair and thrown on; running again is always safe.
  */
 export async function reconcileRegistration(
   dependencies: ReconcileDependencies,
   request: ReconcileRequest,
 ): Promise<ReconcileOutcome> {
+  let reapplied = false
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await reconcileOnce(dependencies, request)
+      const outcome = await reconcileOnce(dependencies, request)
+      if (outcome.status !== 'done' || outcome.proof.result !== 'reapply' || reapplied) return outcome
+      // The refusal is on record: the next plan writes the password, and says so.
+      reapplied = true
     } catch (error) {
       // Somebody created the object after we had seen it absent: observe again, and find it ours or in conflict.
       if (codeOf(error) !== 'ALREADY_EXISTS' || attempt === OBSERVATIONS) throw error
@@ -125,23 +146,69 @@ async function applyAndRecord(
       secrets.get(clientUsername) ?? storedSecret(store, pair, clientUsername, version),
     ...(signal === undefined ? {} : { signal }),
   })
-  const failed = error !== null
+  const proved = error === null ? await prove(dependencies, { pair, planned, executed, lease, signal }) : NOTHING_PROVED
+  const failure = error ?? proved.error
+  const failed = failure !== null
+  const proof = loginsOutcome(proved.logins, (name) => wasReapplied(facts, executed, name))
   await dependencies.meet?.()
   const finished: FinishedRun = {
     ...run,
     finishedAtMs: now(),
-    ...outcomeOf(planned.plan, error, now()),
+    ...outcomeOf(planned.plan, { error: failure, proof }, now()),
     reachedGeneration: !failed && pairState(planned.plan).state === 'in-sync' ? generation : null,
     stepsRun: executed.length,
     stepsHeld: planned.plan.steps.filter((step) => step.decision === 'held').length,
     confirmations: confirmations(planned, ledgerOf(facts.ledger), executed),
     ledgerChanges: ledgerChanges(planned, facts, { executed, notCreated }),
-    drift: driftRecords(planned.plan, executed, failed),
+    drift: withVerdicts(driftRecords(planned.plan, executed, failed), proved),
+    logins: proved.logins,
   }
   const recorded = await store.finish(lease, finished)
-  if (failed) throw error
+  if (failed) throw failure
   if (!recorded) throw supersededError(`the lease of registration ${pair.registrationId}`)
-  return { status: 'done', plan: planned.plan, executed }
+  return { status: 'done', plan: planned.plan, executed, logins: proved.logins, proof }
+}
+
+interface Proved {
+  /** What the last logins said before the run; read only where a password is written again. */
+  readonly before: readonly LoginRecord[]
+  readonly logins: readonly LoginRecord[]
+  readonly error: unknown
+}
+
+const NOTHING_PROVED: Proved = { before: [], logins: [], error: null }
+
+interface ProveRequest extends Omit<VerifyRequest, 'signal' | 'meanwhile'> {
+  readonly lease: Lease
+  readonly signal: AbortSignal | undefined
+}
+
+/** Logins wait for their turn on the broker, so the lease is kept meanwhile. */
+async function prove(
+  { verifier, store, leaseMs }: ReconcileDependencies,
+  { lease, signal, ...request }: ProveRequest,
+): Promise<Proved> {
+  if (verifier === undefined) return NOTHING_PROVED
+  const { pair, planned } = request
+  const keep = () => store.mayWrite(lease, planned.plan.generation, leaseMs).catch(() => undefined)
+  const meanwhile = { everyMs: leaseMs / 3, task: keep }
+  try {
+    const isReapplied = planned.plan.drift.some(({ kind }) => kind === 'password')
+    const before = isReapplied ? await store.logins(pair) : []
+    const logins = await verifyLogins({ verifier, store }, { ...request, meanwhile, ...(signal && { signal }) })
+    return { before, logins, error: null }
+  } catch (error) {
+    return { ...NOTHING_PROVED, error }
+  }
+}
+
+/** In this run, or in an earlier one for the same version. */
+function wasReapplied(facts: RegistrationFacts, executed: readonly Action[], clientUsername: string): boolean {
+  const isOurs = ({ kind, name }: ObjectRef): boolean => kind === 'clientUsername' && name === clientUsername
+  if (executed.some((action) => action.reason === 'login-rejected' && isOurs(actionRef(action)))) return true
+  const refused = facts.ledger.find(({ object }) => isOurs(object))?.refusedLogin
+  const version = facts.registration.credentials.find(({ consumerKey: key }) => key === clientUsername)?.version
+  return refused !== undefined && refused.credentialVersion === version && refused.reapplied
 }
 
 /** The plan that a run would execute now. Reads the store's facts and the broker, writes nothing. */
@@ -244,17 +311,48 @@ function ledgerChanges(
 }
 
 const HOUR_MS = 3_600_000
+const MINUTE_MS = 60_000
 
 function outcomeOf(
   plan: Plan,
-  error: unknown,
+  { error, proof }: { readonly error: unknown; readonly proof: LoginsOutcome },
   nowMs: number,
 ): Pick<FinishedRun, 'state' | 'reason' | 'error' | 'dueAtMs'> {
   if (error !== null) return failure(error, nowMs)
   const { state, reason } = pairState(plan)
+  if (state === 'in-sync' && proof.result !== 'good') return unproved(proof, nowMs)
   // What is held waits for a window or a person: looked at again each hour, and at once when something changes.
   const again = state === 'in-sync' ? plan.waitsUntilMs : Math.min(plan.waitsUntilMs ?? Infinity, nowMs + HOUR_MS)
   return { state, reason, error: null, dueAtMs: again }
+}
+
+/** The broker has what it should have, and a login with it is refused. */
+function unproved(
+  { result, reason }: Exclude<LoginsOutcome, { result: 'good' }>,
+  nowMs: number,
+): Pick<FinishedRun, 'state' | 'reason' | 'error' | 'dueAtMs'> {
+  switch (result) {
+    case 'reapply':
+      return { state: 'lagging', reason, error: null, dueAtMs: nowMs }
+    case 'refused':
+      return {
+        state: 'error',
+        reason,
+        error: { code: 'LOGIN_REFUSED', fate: 'stop', message: reason },
+        dueAtMs: Infinity,
+      }
+    case 'disabled':
+      return {
+        state: 'error',
+        reason,
+        error: { code: 'LOGIN_DISABLED', fate: 'retry', message: reason },
+        dueAtMs: nowMs + MINUTE_MS,
+      }
+    default: {
+      const unreachable: never = result
+      return unreachable
+    }
+  }
 }
 
 /** Another worker, a newer generation or another client was faster: no failure, the pair lags and is looked at again. */
@@ -269,7 +367,7 @@ function failure(error: unknown, nowMs: number): Pick<FinishedRun, 'state' | 're
     reason: message,
     error: { code: codeOf(error), fate, message },
     // The queue retries sooner; this is for the poll, when the queue gave up or lost the job.
-    dueAtMs: superseded ? null : fate === 'stop' ? Infinity : nowMs + 60_000,
+    dueAtMs: superseded ? null : fate === 'stop' ? Infinity : nowMs + MINUTE_MS,
   }
 }
 
@@ -280,6 +378,7 @@ const NOTHING_DONE = {
   confirmations: [],
   ledgerChanges: { forget: [], withdraw: [], restore: [] },
   drift: [],
+  logins: [],
 } as const
 
 const emptyRun = (run: RunStart, nowMs: number): FinishedRun => ({

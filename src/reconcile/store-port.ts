@@ -1,7 +1,9 @@
 import type { BrokerObject, ObjectRef } from '../domain/broker-object.ts'
+import type { Protocol } from '../domain/catalogue.ts'
 import type { Fate } from '../domain/errors.ts'
 import type { AccountId, BrokerId, ConsumerKey, RegistrationId, RunId } from '../domain/ids.ts'
 import type { Secret } from '../domain/secret.ts'
+import type { Verdict } from '../domain/verdict.ts'
 import type { LedgerChanges } from './ledger.ts'
 import type { Drift } from './plan.ts'
 import type { RegistrationFacts } from './plan-registration.ts'
@@ -26,6 +28,8 @@ export interface Confirmation {
   readonly credentialVersion: number | null
   /** Also clears a request to write the password again. */
   readonly passwordWritten: boolean
+  /** It was written because a login with it was refused. */
+  readonly passwordReapplied: boolean
 }
 
 export type DriftAction = 'repaired' | 'held' | 'reported' | 'failed'
@@ -57,6 +61,16 @@ export interface FinishedRun {
   readonly confirmations: readonly Confirmation[]
   readonly ledgerChanges: LedgerChanges
   readonly drift: readonly DriftRecord[]
+  readonly logins: readonly LoginRecord[]
+}
+
+/** One probe of a credential, as it is kept: the last of each protocol. */
+export interface LoginRecord {
+  readonly consumerKey: ConsumerKey
+  readonly protocol: Protocol
+  readonly credentialVersion: number
+  readonly verdict: Verdict
+  readonly checkedAtMs: number
 }
 
 export interface StoredSecret {
@@ -77,6 +91,8 @@ export interface ReconcileStore {
    * the lease was lost: `mayWrite` says so next.
    */
   intend(lease: Lease, entries: readonly Intent[]): Promise<void>
+  /** What the last probes of the registration's live credentials on the broker said. */
+  logins(pair: Pair): Promise<readonly LoginRecord[]>
   secret(pair: Pair, consumerKey: ConsumerKey): Promise<StoredSecret | null>
   /** Writes the whole outcome and gives the lease back. False when the lease was lost: nothing is written then. */
   finish(lease: Lease, run: FinishedRun): Promise<boolean>

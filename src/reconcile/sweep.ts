@@ -4,6 +4,7 @@ import type { RegistrationId } from '../domain/ids.ts'
 import { Cohort } from './cohort.ts'
 import { allDone, concurrently } from './concurrently.ts'
 import { ExpectedState } from './expected-state.ts'
+import { type Rotation, rotateLogins } from './login-rotation.ts'
 import { type PlanSettings, type RegistrationFacts, wantedObjects } from './plan-registration.ts'
 import type { BrokerPort } from './ports.ts'
 import { type ReconcileDependencies, type ReconcileOutcome, reconcileRegistration } from './reconcile.ts'
@@ -14,6 +15,8 @@ export interface SweepDependencies extends ReconcileDependencies {
   readonly sweepStore: SweepStore
   /** Registrations that are reconciled side by side. */
   readonly concurrency: number
+  /** Each credential is proved by a login once in this time. */
+  readonly proveEveryMs: number
 }
 
 export interface SweepRequest {
@@ -24,7 +27,7 @@ export interface SweepRequest {
 }
 
 export interface SweepProgress {
-  readonly phase: 'reading the store' | 'reading the broker' | 'reconciling'
+  readonly phase: 'reading the store' | 'reading the broker' | 'reconciling' | 'logging in'
   readonly done: number
 }
 
@@ -38,17 +41,43 @@ export interface SweepResult {
   readonly waiting: number
   readonly busy: number
   readonly failed: number
+  /** Credentials that were proved by a login because their turn had come, and those that the broker refused. */
+  readonly loginsProbed: number
+  readonly loginsRefused: number
 }
 
 /**
  * A full reconciliation of one broker. Bulk reads find what differs: the store says what should be there, the broker's
  * pages stream by, and whatever is not as expected makes its registration a suspect. Suspects and pairs that have not
- * settled are then reconciled one by one, which is the only path that writes.
+ * settled are then reconciled one by one, which is the only path that writes. At the end a share of the credentials logs
+ * in; registrations of those that the broker refuses are reconciled, too.
  */
 export async function sweepBroker(dependencies: SweepDependencies, request: SweepRequest): Promise<SweepResult> {
   const { suspects, compared, objectsRead } = await findSuspects(dependencies, request)
-  return { compared, objectsRead, ...(await reconcileSuspects(dependencies, request, suspects)) }
+  const first = await reconcileSuspects(dependencies, request, suspects)
+  const { probed, refused } = await rotate(dependencies, request)
+  const second = await reconcileSuspects(dependencies, request, refused)
+  return { compared, objectsRead, ...sum(first, second), loginsProbed: probed, loginsRefused: refused.size }
 }
+
+async function rotate(
+  dependencies: SweepDependencies,
+  { broker, signal, onProgress }: SweepRequest,
+): Promise<Rotation> {
+  const { verifier } = dependencies
+  if (verifier === undefined) return { probed: 0, refused: new Set() }
+  const rotation = await rotateLogins({ ...dependencies, verifier }, broker, signal)
+  onProgress?.({ phase: 'logging in', done: rotation.probed })
+  return rotation
+}
+
+const sum = (a: Counts, b: Counts): Counts => ({
+  inSync: a.inSync + b.inSync,
+  changed: a.changed + b.changed,
+  waiting: a.waiting + b.waiting,
+  busy: a.busy + b.busy,
+  failed: a.failed + b.failed,
+})
 
 export interface Suspects {
   /** Registrations that a run may have something to do for: suspects first, then pairs that have not settled. */
@@ -91,9 +120,9 @@ function expectRegistration(
   if (!wanted.ok) return false
   const owner = facts.registration.registrationId
   for (const object of wanted.desired.objects) expected.expect(object, owner)
-  for (const { object, registrationId, withdrawnAtMs, passwordDue } of facts.ledger) {
+  for (const { object, registrationId, withdrawnAtMs, passwordDue, refusedLogin } of facts.ledger) {
     if (registrationId === null) continue
-    if (withdrawnAtMs === null && passwordDue) return false
+    if (withdrawnAtMs === null && (passwordDue || refusedLogin?.reapplied === false)) return false
     if (withdrawnAtMs !== null && object.kind === 'clientUsername') expected.expectDisabled(object, owner)
   }
   return true
@@ -140,7 +169,7 @@ const SICK_AFTER_FAILURES = 5
 async function reconcileSuspects(
   dependencies: SweepDependencies,
   request: SweepRequest,
-  suspects: AsyncIterable<RegistrationId>,
+  suspects: AsyncIterable<RegistrationId> | Iterable<RegistrationId>,
 ): Promise<Counts> {
   const counts = { inSync: 0, changed: 0, waiting: 0, busy: 0, failed: 0 }
   let failuresInARow = 0
@@ -182,7 +211,10 @@ async function reconcileSuspects(
 
 const COHORTS = 2
 
-async function* chunked<Item>(items: AsyncIterable<Item>, size: number): AsyncIterable<readonly Item[]> {
+async function* chunked<Item>(
+  items: AsyncIterable<Item> | Iterable<Item>,
+  size: number,
+): AsyncIterable<readonly Item[]> {
   let chunk: Item[] = []
   for await (const item of items) {
     chunk.push(item)

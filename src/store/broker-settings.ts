@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { ManagementSettings } from '../domain/catalogue.ts'
+import type { ManagementSettings, MessagingSettings } from '../domain/catalogue.ts'
 import { accountId, brokerId } from '../domain/ids.ts'
 import type { Secret } from '../domain/secret.ts'
 import type { BrokerKey } from '../reconcile/sweep-port.ts'
@@ -27,6 +27,19 @@ export async function readBrokerAccess(db: Database, sealer: Sealer, broker: Bro
     passwordVersion: version,
     password: () => sealer.open(sealed, brokerPasswordPlace(broker.accountId, broker.brokerId, version)),
   }
+}
+
+/** Where clients log in; null when the broker is gone or exposes nothing. */
+export async function readMessaging(
+  db: Database,
+  broker: BrokerKey,
+): Promise<{ readonly messaging: MessagingSettings; readonly msgVpnName: string } | null> {
+  const { rows } = await sql<{ messaging: MessagingSettings | null; management: ManagementSettings | null }>`
+    select messaging, management from brokers
+    where account_id = ${broker.accountId} and id = ${broker.brokerId}`.execute(db)
+  const [row] = rows
+  if (row === undefined || row.messaging === null || row.management === null) return null
+  return { messaging: row.messaging, msgVpnName: row.management.msgVpnName }
 }
 
 export interface UsableBroker extends BrokerKey {

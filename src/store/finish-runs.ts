@@ -2,6 +2,7 @@ import { sql, type Transaction } from 'kysely'
 import type { FinishedRun, Lease } from '../reconcile/store-port.ts'
 import { settleAccessRequests } from './access-request-states.ts'
 import type { Database } from './database.ts'
+import { recordLogins } from './login-verdicts.ts'
 import type { Schema } from './schema.ts'
 
 export interface FinishRequest {
@@ -23,6 +24,10 @@ export async function finishRuns(db: Database, requests: readonly FinishRequest[
       await recordDrift(trx, runs)
       await closeDrift(trx, runs)
       await recordRuns(trx, runs)
+      await recordLogins(
+        trx,
+        runs.flatMap(({ lease, run }) => run.logins.map((login) => ({ pair: lease.pair, login }))),
+      )
       await settleAccessRequests(
         trx,
         runs.map(({ lease }) => lease.pair),

@@ -424,6 +424,40 @@ alter table pairs
   add column needs_person boolean not null default false;
 `
 
+const logins = `
+-- The last probe of a credential on a broker over one protocol.
+create table login_verdicts (
+  account_id text not null,
+  broker_id text not null,
+  registration_id text not null,
+  consumer_key text not null,
+  protocol text not null,
+  credential_version integer not null,
+  outcome text not null,
+  -- Of a login that proved nothing.
+  reason text,
+  detail text not null,
+  checked_at timestamptz not null,
+  primary key (account_id, broker_id, consumer_key, protocol),
+  foreign key (account_id, broker_id) references brokers(account_id, id) on delete cascade
+);
+create index login_verdicts_by_registration on login_verdicts (account_id, registration_id, broker_id);
+-- What a deliberately wrong password came to, once in a period.
+create table login_controls (
+  account_id text not null,
+  broker_id text not null,
+  protocol text not null,
+  outcome text not null,
+  detail text not null,
+  checked_at timestamptz not null,
+  primary key (account_id, broker_id, protocol),
+  foreign key (account_id, broker_id) references brokers(account_id, id) on delete cascade
+);
+-- Version whose confirmed password the broker refused, and whether it was written again for that.
+alter table ledger add column refused_version integer;
+alter table ledger add column reapplied boolean not null default false;
+`
+
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'catalogue', sql: catalogue },
   { version: 2, name: 'registrations', sql: registrations },
@@ -433,4 +467,5 @@ export const migrations: readonly Migration[] = [
   { version: 6, name: 'pauses', sql: pauses },
   { version: 7, name: 'webhooks', sql: webhooks },
   { version: 8, name: 'pair failures', sql: pairFailures },
+  { version: 9, name: 'logins', sql: logins },
 ]

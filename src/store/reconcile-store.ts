@@ -1,10 +1,11 @@
 import { sql } from 'kysely'
 import type { RegistrationFacts } from '../reconcile/plan-registration.ts'
-import type { Intent, Lease, Pair, ReconcileStore, StoredSecret } from '../reconcile/store-port.ts'
+import type { Intent, Lease, LoginRecord, Pair, ReconcileStore, StoredSecret } from '../reconcile/store-port.ts'
 import { batched } from './batched.ts'
 import type { Database } from './database.ts'
 import { type FinishRequest, finishRuns } from './finish-runs.ts'
 import { acquireLeases, checkLeases, type LeaseCheck, type LeaseRequest } from './leases.ts'
+import { readLogins } from './login-verdicts.ts'
 import { loadRegistrationFacts } from './registration-facts.ts'
 import { credentialPlace, type Sealer } from './sealer-port.ts'
 import { watchGrowth } from './statistics.ts'
@@ -30,6 +31,7 @@ export function createReconcileStore(
   const check = batched<LeaseCheck, boolean>((checks) => checkLeases(db, checks))
   const intend = batched<IntentRequest, undefined>((requests) => recordIntents(db, requests))
   const secret = batched<SecretRequest, SealedSecret | null>((requests) => readSealedSecrets(db, requests))
+  const logins = batched<Pair, readonly LoginRecord[]>((pairs) => readLogins(db, pairs))
   const grow = watchGrowth(relaxed)
   const finish = batched<FinishRequest, boolean>(async (requests) => {
     const finished = await finishRuns(relaxed, requests)
@@ -55,6 +57,7 @@ export function createReconcileStore(
       const { accountId, registrationId } = pair
       return open(sealer, pair, await secret({ accountId, registrationId, consumerKey: key }))
     },
+    logins,
     finish: (lease, run) => finish({ lease, run }),
   }
 }
@@ -94,7 +97,7 @@ async function recordIntents(db: Database, requests: readonly IntentRequest[]): 
       and p.lease_token = w.token and p.lease_until > now()
     on conflict (account_id, broker_id, kind, name) do update
     set registration_id = excluded.registration_id, origin = excluded.origin, applied = null,
-        confirmed_credential_version = null, password_due = false, withdrawn_at = null, updated_at = now()
+        confirmed_credential_version = null, password_due = false, refused_version = null, reapplied = false, withdrawn_at = null, updated_at = now()
     where ledger.registration_id is distinct from excluded.registration_id`.execute(db)
   return requests.map(() => undefined)
 }

@@ -165,11 +165,14 @@ export interface LedgerRow extends PairColumns {
   readonly applied: LedgerEntry['applied']
   readonly confirmedCredentialVersion: number | null
   readonly passwordDue: boolean
+  readonly refusedVersion: number | null
+  readonly reapplied: boolean
   readonly withdrawnAt: Date | null
 }
 
 const ledgerColumns = sql`l.kind, l.name, l.origin, l.applied,
   l.confirmed_credential_version as "confirmedCredentialVersion", l.password_due as "passwordDue",
+  l.refused_version as "refusedVersion", l.reapplied,
   l.withdrawn_at as "withdrawnAt"`
 
 async function readLedger(db: Database, keys: string): Promise<readonly LedgerRow[]> {
@@ -286,5 +289,8 @@ const toLedgerEntry = (row: LedgerRow): LedgerEntry => ({
   applied: row.applied,
   confirmedCredentialVersion: row.confirmedCredentialVersion,
   passwordDue: row.passwordDue,
+  ...(row.refusedVersion !== null && {
+    refusedLogin: { credentialVersion: row.refusedVersion, reapplied: row.reapplied },
+  }),
   withdrawnAtMs: row.withdrawnAt?.getTime() ?? null,
 })

@@ -6,10 +6,13 @@ import type {
   ManagementSettings,
   MessagingSettings,
   ProductState,
+  Protocol,
   Viewpoint,
 } from '../domain/catalogue.ts'
 import type { Permission, UserRole } from '../domain/permissions.ts'
 import type { AccessRequestState, Filters } from '../domain/registration.ts'
+
+import type { NegativeControl, NotVerifiedReason, VerdictOutcome } from '../domain/verdict.ts'
 
 /** Read as a value, written as JSON text: the driver would make a PostgreSQL array of a JavaScript one. */
 export type Json<Value> = ColumnType<Value, string, string>
@@ -274,6 +277,8 @@ export interface LedgerTable {
   applied: NullableJson<LedgerApplied>
   confirmed_credential_version: number | null
   password_due: Generated<boolean>
+  refused_version: number | null
+  reapplied: Generated<boolean>
   withdrawn_at: NullableTimestamp
   created_at: DefaultTimestamp
   updated_at: DefaultTimestamp
@@ -282,6 +287,28 @@ export interface LedgerTable {
 export interface LedgerApplied {
   readonly attributes: Readonly<Record<string, string | number | boolean>>
   readonly members: Readonly<Record<string, readonly string[]>>
+}
+
+export interface LoginVerdictsTable {
+  account_id: string
+  broker_id: string
+  registration_id: string
+  consumer_key: string
+  protocol: Protocol
+  credential_version: number
+  outcome: VerdictOutcome
+  reason: NotVerifiedReason | null
+  detail: string
+  checked_at: Timestamp
+}
+
+export interface LoginControlsTable {
+  account_id: string
+  broker_id: string
+  protocol: Protocol
+  outcome: NegativeControl
+  detail: string
+  checked_at: Timestamp
 }
 
 export interface AdoptionsTable {
@@ -429,6 +456,8 @@ export interface Schema {
   pairs: PairsTable
   ledger: LedgerTable
   adoptions: AdoptionsTable
+  login_verdicts: LoginVerdictsTable
+  login_controls: LoginControlsTable
   runs: RunsTable
   drift: DriftTable
   broker_status: BrokerStatusTable

@@ -12,7 +12,7 @@ const CHUNK = 500
 /**
  * Registrations of a broker that reached their generation, in chunks in the order of their ids: four range reads a
  * chunk, with the next chunk under way while one is worked on. What many registrations share is read once. Of the
- * ledger it holds what a comparison in bulk needs: queues, withdrawn objects and passwords that are due.
+ * ledger it holds what a comparison in bulk needs: queues, withdrawn objects, passwords that are due or were refused.
  */
 export async function* settledRegistrations(
   db: Database,
@@ -211,15 +211,19 @@ async function readLedger(db: Database, range: Range) {
     applied: LedgerEntry['applied']
     version: number | null
     passwordDue: boolean
+    refusedVersion: number | null
+    reapplied: boolean
     withdrawnAt: Date | null
   }>`
     select registration_id as registration, kind, name, origin, applied, confirmed_credential_version as version,
-      password_due as "passwordDue", withdrawn_at as "withdrawnAt"
+      password_due as "passwordDue", refused_version as "refusedVersion", reapplied, withdrawn_at as "withdrawnAt"
     from ledger
     where ${inRange(range)} and broker_id = ${range.brokerId}
-      and (kind = 'queue' or withdrawn_at is not null or password_due)`.execute(db)
+      and (kind = 'queue' or withdrawn_at is not null or password_due or refused_version is not null)`.execute(db)
   const entries = new Map<string, LedgerEntry[]>()
-  for (const { registration, kind, name, origin, applied, version, passwordDue, withdrawnAt } of rows) {
+  for (const row of rows) {
+    const { registration, kind, name, origin, applied, version, passwordDue, refusedVersion, reapplied, withdrawnAt } =
+      row
     add(entries, registration, {
       object: { kind, name },
       registrationId: registrationId(registration),
@@ -227,6 +231,7 @@ async function readLedger(db: Database, range: Range) {
       applied,
       confirmedCredentialVersion: version,
       passwordDue,
+      ...(refusedVersion !== null && { refusedLogin: { credentialVersion: refusedVersion, reapplied } }),
       withdrawnAtMs: withdrawnAt?.getTime() ?? null,
     })
   }

@@ -3,6 +3,8 @@ import { registrationId } from '../domain/ids.ts'
 import type { Pair } from '../reconcile/store-port.ts'
 import type { BrokerKey, SweepStore } from '../reconcile/sweep-port.ts'
 import type { Database } from './database.ts'
+import { dueLogins } from './due-logins.ts'
+import { recordLogins } from './login-verdicts.ts'
 import { settledRegistrations } from './settled-facts.ts'
 
 const CHUNK = 250
@@ -12,6 +14,8 @@ export function createSweepStore(db: Database): SweepStore {
   return {
     settled: (broker, signal) => settledRegistrations(db, broker, signal),
     unsettled: (broker, signal) => unsettled(db, broker, signal),
+    dueLogins: (broker, request) => dueLogins(db, broker, request),
+    recordLogins: (logins) => db.transaction().execute((trx) => recordLogins(trx, logins)),
   }
 }
 

@@ -45,6 +45,7 @@ const confirmation = (object: ObjectRef, content: Partial<Confirmation> = {}): C
   applied: APPLIED,
   credentialVersion: null,
   passwordWritten: false,
+  passwordReapplied: false,
   ...content,
 })
 
@@ -67,6 +68,7 @@ function runOf(content: Partial<FinishedRun> = {}): FinishedRun {
     confirmations: [],
     ledgerChanges: { forget: [], withdraw: [], restore: [] },
     drift: [],
+    logins: [],
     ...content,
   }
 }

@@ -3,18 +3,20 @@ import type { BrokerPolicy, Protocol } from '../../src/domain/catalogue.ts'
 import type { ConsumerKey } from '../../src/domain/ids.ts'
 import type { RegistrationOnBroker } from '../../src/domain/registration.ts'
 import { Secret } from '../../src/domain/secret.ts'
+import { provesLogin } from '../../src/domain/verdict.ts'
 import type { LedgerEntry } from '../../src/reconcile/ledger.ts'
 import type { RegistrationFacts } from '../../src/reconcile/plan-registration.ts'
 import type {
   FinishedRun,
   Intent,
   Lease,
+  LoginRecord,
   Pair,
   PairState,
   ReconcileStore,
   StoredSecret,
 } from '../../src/reconcile/store-port.ts'
-import type { BrokerKey, SweepStore } from '../../src/reconcile/sweep-port.ts'
+import type { BrokerKey, DueLogin, DueLoginsRequest, SweepStore } from '../../src/reconcile/sweep-port.ts'
 import { policyOf } from './sample.ts'
 
 /** A row of `pairs`, with what the catalogue says of it. */
@@ -51,6 +53,7 @@ export class MemoryStore implements ReconcileStore, SweepStore {
   readonly #pairs = new Map<string, MemoryPair>()
   readonly #secrets = new Map<string, StoredSecret>()
   readonly #ledger = new Map<string, LedgerEntry>()
+  readonly #logins = new Map<string, { readonly pair: Pair; readonly login: LoginRecord }>()
 
   constructor(now: () => number, chunkSize = 250) {
     this.now = now
@@ -152,6 +155,57 @@ export class MemoryStore implements ReconcileStore, SweepStore {
     return this.#secrets.get(secretKey(pair, consumerKey)) ?? null
   }
 
+  async logins(pair: Pair): Promise<readonly LoginRecord[]> {
+    const live = this.#pairs.get(pairKey(pair))?.registration.credentials ?? []
+    return [...this.#logins.values()]
+      .filter((each) => pairKey(each.pair) === pairKey(pair))
+      .map(({ login }) => login)
+      .filter(({ consumerKey }) => live.some((each) => each.consumerKey === consumerKey))
+  }
+
+  async recordLogins(logins: readonly { readonly pair: Pair; readonly login: LoginRecord }[]): Promise<void> {
+    for (const { pair, login } of logins) {
+      const live = this.#pairs.get(pairKey(pair))?.registration.credentials ?? []
+      const { consumerKey, credentialVersion: version } = login
+      if (!live.some((each) => each.consumerKey === consumerKey && each.version === version)) continue
+      this.#logins.set(keyOf(pair.accountId, pair.brokerId, consumerKey, login.protocol), { pair, login })
+    }
+    for (const { pair, login } of logins) {
+      const { consumerKey: name, credentialVersion: version, verdict } = login
+      const isProved = logins.some((each) => each.login.consumerKey === name && provesLogin(each.login.verdict))
+      if (!isProved && verdict.outcome !== 'rejected') continue
+      const object = { kind: 'clientUsername', name } as const
+      const entry = this.#ledger.get(this.#ledgerKey(pair, object))
+      if (entry?.confirmedCredentialVersion !== version) continue
+      const { refusedLogin, ...rest } = entry
+      const reapplied = refusedLogin?.reapplied === true && refusedLogin.credentialVersion === version
+      const refused = isProved ? {} : { refusedLogin: { credentialVersion: version, reapplied } }
+      this.#ledger.set(this.#ledgerKey(pair, object), { ...rest, ...refused })
+    }
+  }
+
+  async dueLogins(broker: BrokerKey, { nowMs, periodMs, limit }: DueLoginsRequest): Promise<readonly DueLogin[]> {
+    const due = this.#rowsOf(broker)
+      .filter(isSettled)
+      .flatMap(({ pair, registration }) =>
+        registration.credentials.map(({ consumerKey, version }) => {
+          const known = [...this.#logins.values()].filter(
+            (each) =>
+              pairKey(each.pair) === pairKey(pair) &&
+              each.login.consumerKey === consumerKey &&
+              each.login.credentialVersion === version,
+          )
+          const checkedAtMs = Object.fromEntries(known.map(({ login }) => [login.protocol, login.checkedAtMs]))
+          return { pair, consumerKey, version, checkedAtMs }
+        }),
+      )
+    const last = ({ checkedAtMs }: DueLogin): number => Math.max(0, ...Object.values(checkedAtMs))
+    return due
+      .filter((each) => last(each) <= nowMs - periodMs)
+      .sort((a, b) => last(a) - last(b))
+      .slice(0, limit)
+  }
+
   async finish(lease: Lease, run: FinishedRun): Promise<boolean> {
     const row = this.row(lease.pair)
     if (row.leaseToken !== lease.token || row.leaseHolder === null) return false
@@ -162,6 +216,7 @@ export class MemoryStore implements ReconcileStore, SweepStore {
     row.reachedGeneration = Math.max(row.reachedGeneration, run.reachedGeneration ?? 0)
     row.leaseHolder = null
     this.#changeLedger(lease.pair, run)
+    await this.recordLogins(run.logins.map((login) => ({ pair: lease.pair, login })))
     this.runs.push({ pair: lease.pair, run })
     return true
   }
@@ -217,8 +272,10 @@ export class MemoryStore implements ReconcileStore, SweepStore {
     for (const object of run.ledgerChanges.forget) this.#ledger.delete(this.#ledgerKey(pair, object))
     for (const object of run.ledgerChanges.withdraw) this.#amend(pair, object, { withdrawnAtMs: run.finishedAtMs })
     for (const object of run.ledgerChanges.restore) this.#amend(pair, object, { withdrawnAtMs: null })
-    for (const { object, applied, credentialVersion, passwordWritten } of run.confirmations) {
-      const cleared = passwordWritten ? { passwordDue: false } : {}
+    for (const confirmation of run.confirmations) {
+      const { object, applied, credentialVersion, passwordWritten, passwordReapplied } = confirmation
+      const refused = { refusedLogin: { credentialVersion: credentialVersion ?? 0, reapplied: true } }
+      const cleared = { ...(passwordWritten && { passwordDue: false }), ...(passwordReapplied && refused) }
       this.#amend(pair, object, { applied, confirmedCredentialVersion: credentialVersion, ...cleared })
     }
   }

@@ -68,6 +68,7 @@ export class MemoryWorld {
       ...this.dependencies(options),
       sweepStore: this.store,
       concurrency: options.concurrency ?? 4,
+      proveEveryMs: 86_400_000,
     }
     return sweepBroker(dependencies, { broker: PAIR, trigger: 'sweep', ...request })
   }
@@ -107,6 +108,7 @@ export const reconcileStore = (store: MemoryStore): ReconcileStore => ({
   facts: store.facts.bind(store),
   mayWrite: store.mayWrite.bind(store),
   intend: store.intend.bind(store),
+  logins: store.logins.bind(store),
   secret: store.secret.bind(store),
   finish: store.finish.bind(store),
 })

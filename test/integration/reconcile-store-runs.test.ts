@@ -67,7 +67,12 @@ describe('runs on PostgreSQL', () => {
       world.broker.failNext({ error: stopped, on: 'create' })
       await expect(world.run()).rejects.toBe(stopped)
       expect(await world.lagging()).toEqual([])
-      const all = { ...world.dependencies(PAIR, world.store, 'sweeper'), sweepStore: world.sweepStore, concurrency: 2 }
+      const all = {
+        ...world.dependencies(PAIR, world.store, 'sweeper'),
+        sweepStore: world.sweepStore,
+        concurrency: 2,
+        proveEveryMs: 1,
+      }
       expect(await sweepBroker(all, { broker: PAIR, trigger: 'sweep' })).toMatchObject({ changed: 1, failed: 0 })
     })
   })

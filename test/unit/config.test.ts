@@ -26,6 +26,7 @@ describe('a configuration', () => {
       account: 'default',
       roles: ['api', 'worker', 'scheduler'],
       logLevel: 'info',
+      logins: { timeoutMs: 5_000, everyMs: 86_400_000, controlEveryMs: 86_400_000 },
       databaseConnections: 20,
       graceMs: 86_400_000,
       maxTopics: 1000,

@@ -40,6 +40,7 @@ function dying(world: MemoryWorld, call: keyof ReconcileStore, when: 'before' | 
     facts: guarded('facts', store.facts.bind(store)),
     mayWrite: guarded('mayWrite', store.mayWrite.bind(store)),
     intend: guarded('intend', store.intend.bind(store)),
+    logins: guarded('logins', store.logins.bind(store)),
     secret: guarded('secret', store.secret.bind(store)),
     finish: guarded('finish', store.finish.bind(store)),
   }

@@ -67,6 +67,8 @@ describe('a sweep of a broker in sync', () => {
     const result = await world.sweep()
     expect(result).toEqual({
       compared: 5,
+      loginsProbed: 0,
+      loginsRefused: 0,
       objectsRead: 2 + 7 + 11 + 6,
       inSync: 0,
       changed: 0,
