@@ -12,6 +12,7 @@ import {
 } from '../../src/reconcile/reconcile.ts'
 import type { Pair, ReconcileStore } from '../../src/reconcile/store-port.ts'
 import { type SweepRequest, type SweepResult, sweepBroker } from '../../src/reconcile/sweep.ts'
+import type { Verifier } from '../../src/reconcile/verify.ts'
 import { FakeBroker, type FakeBrokerOptions } from './fake-broker.ts'
 import { MemoryStore } from './memory-store.ts'
 import { NOW_MS, PAIR, SETTINGS } from './sample.ts'
@@ -21,6 +22,7 @@ export interface RunOptions {
   readonly broker?: BrokerPort
   readonly store?: ReconcileStore
   readonly holder?: string
+  readonly verifier?: Verifier
   /** Of a sweep; default 4. */
   readonly concurrency?: number
 }
@@ -49,6 +51,7 @@ export class MemoryWorld {
       holder: options.holder ?? 'worker-1',
       leaseMs: 30_000,
       settings: { ...SETTINGS, ...options.settings },
+      ...(options.verifier && { verifier: options.verifier }),
     }
   }
 
