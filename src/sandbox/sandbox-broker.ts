@@ -1,7 +1,10 @@
+import type { ProtocolEndpoint } from '../domain/catalogue.ts'
 import type { Values } from './attribute.ts'
 import { BrokerModel } from './broker-model.ts'
 import { ControlApi, type ControlledBroker } from './control-api.ts'
 import { FaultPlan, type FaultRule } from './faults.ts'
+import { LoginListeners, type LoginPorts } from './login/login-listeners.ts'
+import { MsgVpnAccess } from './login/msg-vpn-access.ts'
 import { MsgVpnState } from './msg-vpn-state.ts'
 import { RequestCounters } from './request-counters.ts'
 import { seededRandom } from './seeded-random.ts'
@@ -33,6 +36,8 @@ export interface SandboxBrokerOptions {
   readonly port?: number
   /** PEM texts; with them the SEMP server speaks TLS. */
   readonly tls?: { readonly key: string; readonly cert: string }
+  /** Where clients of the message VPN log in, such as `{ mqtt: 1883, smf: 0 }` or `ALL_LOGIN_PORTS`; nowhere when absent. */
+  readonly logins?: LoginPorts
 }
 
 export interface BrokerDefaults {
@@ -56,6 +61,7 @@ export class SandboxBroker implements ControlledBroker {
   readonly #model: BrokerModel
   readonly #faults: FaultPlan
   readonly #server: SempServer
+  readonly #logins: LoginListeners
   readonly #host: string
   #port: number
 
@@ -90,6 +96,14 @@ export class SandboxBroker implements ControlledBroker {
       tls: options.tls ?? defaults.tls,
     })
     this.#server.latencyMs = options.latencyMs ?? 0
+    const names = [this.msgVpnName, ...(options.otherMsgVpnNames ?? [])]
+    const msgVpns = new Map(names.map((name) => [name, new MsgVpnAccess(this.#model, name)]))
+    this.#logins = new LoginListeners({
+      host: this.#host,
+      ports: options.logins ?? {},
+      msgVpn: msgVpns.get(this.msgVpnName) ?? new MsgVpnAccess(this.#model, this.msgVpnName),
+      msgVpnNamed: (name) => (this.#model.msgVpns.get(name) === undefined ? undefined : msgVpns.get(name)),
+    })
   }
 
   /** `http://127.0.0.1:8080`, without the API's path. */
@@ -99,6 +113,16 @@ export class SandboxBroker implements ControlledBroker {
 
   get port(): number {
     return this.#port
+  }
+
+  /** Ports that clients log in on, while the broker runs. */
+  get endpoints(): readonly ProtocolEndpoint[] {
+    return this.#logins.endpoints
+  }
+
+  /** PEM certificate of the authority that signed what the ports with TLS show. */
+  get caCertificate(): string {
+    return this.#logins.caCertificate
   }
 
   stateOf(msgVpnName: string): MsgVpnState {
@@ -132,10 +156,12 @@ export class SandboxBroker implements ControlledBroker {
   /** Listens, on the same port as before when it was stopped. */
   async start(): Promise<void> {
     this.#port = await this.#server.start(this.#host, this.#port)
+    await this.#logins.start()
   }
 
   /** Closes the port and every connection; objects stay, sessions end as with a restart. */
   async stop(): Promise<void> {
+    await this.#logins.stop()
     await this.#server.stop()
     this.sessions.clear()
   }

@@ -4,12 +4,13 @@ import type { Logger } from 'pino'
 import { toConfig } from '../../src/config.ts'
 import { type Context, openContext } from '../../src/context.ts'
 import { Disposer } from '../../src/disposer.ts'
-import { DEFAULT_BROKER_POLICY } from '../../src/domain/catalogue.ts'
+import { DEFAULT_BROKER_POLICY, type MessagingSettings } from '../../src/domain/catalogue.ts'
 import { brokerId, registrationId } from '../../src/domain/ids.ts'
 import type { PortalBroker, PortalFile } from '../../src/domain/portal-file.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import type { RunOptions } from '../../src/engine.ts'
 import { parsePortalFile } from '../../src/portal-file/parse-portal-file.ts'
+import type { LoginPort } from '../../src/reconcile/login-port.ts'
 import type { Plan } from '../../src/reconcile/plan.ts'
 import type { Pair } from '../../src/reconcile/store-port.ts'
 import type { SweepResult } from '../../src/reconcile/sweep.ts'
@@ -34,6 +35,8 @@ export interface MeshOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly now?: () => number
   readonly log?: Logger
+  /** Instead of real messaging clients. */
+  readonly login?: LoginPort
 }
 
 export interface PairView {
@@ -61,6 +64,7 @@ export async function withMesh(options: MeshOptions = {}): Promise<TestMesh> {
       DATABASE_URL: database.connectionString,
       KEYMESH_KEYS: keys,
       KEYMESH_LOG_LEVEL: 'silent',
+      KEYMESH_LOGINS: String(sandbox.brokers.some(({ endpoints }) => endpoints.length > 0)),
       ...options.env,
     }
     const mesh = new TestMesh({
@@ -82,9 +86,9 @@ export async function withMesh(options: MeshOptions = {}): Promise<TestMesh> {
 type Environment = Readonly<Record<string, string>>
 
 async function openAs(name: string, env: Environment, options: MeshOptions, opened: Disposer): Promise<Context> {
-  const { now, log } = options
+  const { now, log, login } = options
   const config = toConfig({ env, pid: process.pid, hostname: name })
-  const context = await openContext(config, { ...(now && { now }), ...(log && { log }) })
+  const context = await openContext(config, { ...(now && { now }), ...(log && { log }), ...(login && { login }) })
   opened.defer(() => context[Symbol.asyncDispose]())
   return context
 }
@@ -224,10 +228,16 @@ export function portalBroker(sandbox: SandboxBroker): PortalBroker {
     eventMeshId: 'mesh',
     management: managementOf(sandbox),
     managementPassword: new Secret(sandbox.password),
-    messaging: { host: 'localhost', protocols: [{ protocol: 'smfs', port: 55443 }] },
+    messaging: messagingOf(sandbox),
     policy: DEFAULT_BROKER_POLICY,
   }
 }
+
+/** Where clients log in to a simulated broker; a port that nobody listens on when it has none. */
+const messagingOf = ({ endpoints, caCertificate }: SandboxBroker): MessagingSettings =>
+  endpoints.length === 0
+    ? { host: 'localhost', protocols: [{ protocol: 'smfs', port: 55443 }] }
+    : { host: 'localhost', protocols: endpoints, caCertificate }
 
 export const emptyPortalFile = (brokers: readonly PortalBroker[]): PortalFile => ({
   file: 'portal.yaml',
