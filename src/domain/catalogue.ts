@@ -16,6 +16,8 @@ export const PROTOCOLS = [
 ] as const
 export type Protocol = (typeof PROTOCOLS)[number]
 
+export const isProtocol = (text: string): text is Protocol => PROTOCOLS.some((protocol) => protocol === text)
+
 export interface ProtocolEndpoint {
   readonly protocol: Protocol
   readonly port: number

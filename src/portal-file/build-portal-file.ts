@@ -1,4 +1,10 @@
-import { type BrokerPolicy, DEFAULT_BROKER_POLICY, type Plan, PROTOCOLS } from '../domain/catalogue.ts'
+import {
+  type BrokerPolicy,
+  DEFAULT_BROKER_POLICY,
+  type LoginSettings,
+  type Plan,
+  PROTOCOLS,
+} from '../domain/catalogue.ts'
 import type { Problem } from '../domain/errors.ts'
 import { accessRequestId, brokerId, consumerKey, eventApiId, productId, registrationId } from '../domain/ids.ts'
 import type {
@@ -62,6 +68,7 @@ export function buildPortalFile(source: YamlSource, input: PortalFileInput, reso
 }
 
 type Item<Section extends keyof PortalFileInput> = PortalFileInput[Section][number]
+type Messaging = NonNullable<Item<'brokers'>['messaging']>
 
 function toBroker(item: Item<'brokers'>, { certificates, secrets }: FileResources): PortalBroker {
   const { url, msgVpn, username, password, passwordEnv, caFile, concurrency, requestsPerSecond, timeoutMs } =
@@ -103,8 +110,19 @@ function toMessaging(
     const port = input.protocols[protocol]
     return port === undefined ? [] : [{ protocol, port }]
   })
-  return { host: input.host, protocols, ...(caCertificate === undefined ? {} : { caCertificate }) }
+  return {
+    host: input.host,
+    protocols,
+    ...(caCertificate === undefined ? {} : { caCertificate }),
+    ...(input.logins === undefined ? {} : { logins: toLoginSettings(input.logins) }),
+  }
 }
+
+const toLoginSettings = ({ off, perSecond, concurrency }: NonNullable<Messaging['logins']>): LoginSettings => ({
+  off,
+  maxPerSecond: perSecond,
+  maxConcurrent: concurrency,
+})
 
 function toPolicy(input: Item<'brokers'>['policy']): BrokerPolicy {
   if (input === undefined) return DEFAULT_BROKER_POLICY

@@ -98,7 +98,9 @@ function issueMessage(issue: z.core.$ZodIssue, value: JsonValue | undefined): st
     return `must be ${TYPE_NAMES[issue.expected] ?? `of type ${issue.expected}`}`
   }
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`
-  if (issue.code === 'too_small' && issue.origin !== 'array') return `must be at least ${issue.minimum}`
+  if (issue.code === 'too_small' && issue.origin !== 'array') {
+    return `must be ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`
+  }
   if (issue.code === 'too_big') return `must be at most ${issue.maximum}${issue.origin === 'array' ? ' entries' : ''}`
   return issue.message
 }

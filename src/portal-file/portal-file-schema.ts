@@ -1,5 +1,13 @@
 import { z } from 'zod'
-import { ADOPTIONS, DEFAULT_BROKER_POLICY, DISRUPTIVE_POLICIES, POLICY_MODES, PROTOCOLS } from '../domain/catalogue.ts'
+import {
+  ADOPTIONS,
+  DEFAULT_BROKER_POLICY,
+  DEFAULT_LOGIN_SETTINGS,
+  DISRUPTIVE_POLICIES,
+  isProtocol,
+  POLICY_MODES,
+  PROTOCOLS,
+} from '../domain/catalogue.ts'
 import {
   catalogueIdProblem,
   consumerKeyProblem,
@@ -103,6 +111,30 @@ export const messagingHost = text((value) =>
     ? null
     : 'must be a host name or address without scheme and port',
 )
+
+/** Protocols that are not logged in over, in the order of the specification; `all` holds for later ones too. */
+export const loginsOff = z
+  .union([z.literal('all'), z.array(z.string())], { error: 'must be `all` or a list of protocols' })
+  .superRefine((value, context) => {
+    if (value === 'all') return
+    for (const [index, name] of value.entries()) {
+      if (!isProtocol(name)) {
+        const message = `is no known protocol; known are ${PROTOCOLS.join(', ')}`
+        context.addIssue({ code: 'custom', path: [index], message })
+      } else if (value.indexOf(name) < index) {
+        context.addIssue({ code: 'custom', path: [index], message: 'is in the list already' })
+      }
+    }
+  })
+  .transform((value) => (value === 'all' ? value : PROTOCOLS.filter((protocol) => value.includes(protocol))))
+export const loginsPerSecond = z.number().positive().max(1000)
+export const loginsAtATime = z.int().min(1).max(100)
+
+const logins = z.strictObject({
+  off: loginsOff.default([]),
+  perSecond: loginsPerSecond.default(DEFAULT_LOGIN_SETTINGS.maxPerSecond),
+  concurrency: loginsAtATime.default(DEFAULT_LOGIN_SETTINGS.maxConcurrent),
+})
 const messaging = z.strictObject({
   host: messagingHost.optional(),
   protocols: z
@@ -110,13 +142,14 @@ const messaging = z.strictObject({
     .default({})
     .superRefine((record, context) => {
       for (const key of Object.keys(record)) {
-        if (!PROTOCOLS.some((protocol) => protocol === key)) {
+        if (!isProtocol(key)) {
           const message = `is no known protocol; known are ${PROTOCOLS.join(', ')}`
           context.addIssue({ code: 'custom', path: [key], message })
         }
       }
     }),
   caFile: path.optional(),
+  logins: logins.optional(),
 })
 
 const policy = z

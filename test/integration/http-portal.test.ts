@@ -169,6 +169,27 @@ describe('brokers', () => {
     expect(await storedPassword('eu')).toBe(management.password)
   })
 
+  it('say how logins prove credentials, as they were told', async () => {
+    const protocols = [{ protocol: 'smfs', port: 55443 }]
+    const host = 'broker.example'
+    const created = await call('POST', '/brokers', {
+      id: 'eu',
+      messaging: { host, protocols, logins: { off: ['https', 'smf'], maxPerSecond: 0.5 } },
+    })
+    const logins = { off: ['smf', 'https'], maxPerSecond: 0.5, maxConcurrent: 16 }
+    expect(created).toMatchObject({ status: 201, body: { data: { messaging: { logins } } } })
+    expect(await call('GET', '/brokers/eu')).toMatchObject({ body: { data: { messaging: { logins } } } })
+    const off = { host, protocols, logins: { ...logins, off: 'all' } }
+    expect(await call('PATCH', '/brokers/eu', { messaging: off })).toMatchObject({
+      body: { data: { messaging: off } },
+    })
+    const changed = await call('PATCH', '/brokers/eu', { messaging: { host, protocols } })
+    expect(changed).toMatchObject({
+      status: 200,
+      body: { data: { messaging: expect.not.objectContaining({ logins }) } },
+    })
+  })
+
   it('keep the stored password while it goes to the same address, and demand it for another', async () => {
     await done(call('POST', '/brokers', { id: 'eu', eventMeshId: 'mesh', management }), 201)
     const { password: _password, ...same } = management
@@ -447,6 +468,8 @@ describe('what is refused', () => {
       { messaging: { host: 'a', protocols: [{ protocol: 'gopher', port: 1 }] } },
       'messaging.protocols[0].protocol',
     ],
+    ['/brokers', { messaging: { host: 'a', protocols: [], logins: { off: ['gopher'] } } }, 'messaging.logins.off[0]'],
+    ['/brokers', { messaging: { host: 'a', protocols: [], logins: { off: 'some' } } }, 'messaging.logins.off'],
     ['/brokers', { policy: { disruptive: 'window' } }, 'policy.window'],
     ['/products', { applicationDomainId: 'nowhere' }, 'applicationDomainId'],
     [

@@ -177,6 +177,15 @@ describe('a portal file is read', () => {
     expect(portal.products[0]?.versions[0]).toMatchObject({ state: 'DRAFT', public: false, plans: [], brokers: [] })
   })
 
+  it.each([
+    ['off: all', { off: 'all', maxPerSecond: 100, maxConcurrent: 16 }],
+    ['off: [http, smf], perSecond: 0.5, concurrency: 2', { off: ['smf', 'http'], maxPerSecond: 0.5, maxConcurrent: 2 }],
+    ['', { off: [], maxPerSecond: 100, maxConcurrent: 16 }],
+  ])('with how credentials are proved on a broker: { %s }', async (logins, expected) => {
+    const text = change('protocols: { mqtt: 1883', `logins: { ${logins} }, protocols: { mqtt: 1883`)
+    expect((await parse(text, files)).brokers[0]?.messaging?.logins).toEqual(expected)
+  })
+
   it('with a maintenance window that passes midnight', async () => {
     const text = change(
       '    eventMesh: mesh\n',
@@ -335,6 +344,28 @@ describe('a portal file is refused, with the line', () => {
     'a port that is none': [
       change('mqtt: 1883', 'mqtt: 70000'),
       ['7 brokers[0].messaging.protocols.mqtt: must be at most 65535'],
+    ],
+    'logins that are switched off in words of their own': [
+      change('protocols: { mqtt: 1883', 'logins: { off: none }, protocols: { mqtt: 1883'),
+      ['7 brokers[0].messaging.logins.off: must be `all` or a list of protocols'],
+    ],
+    'logins over a protocol that nobody knows, and one twice': [
+      change('protocols: { mqtt: 1883', 'logins: { off: [smf, jms, smf] }, protocols: { mqtt: 1883'),
+      [
+        expect.stringMatching(/^7 brokers\[0\]\.messaging\.logins\.off\[1\]: is no known protocol; known are smfc,/),
+        '7 brokers[0].messaging.logins.off[2]: is in the list already',
+      ],
+    ],
+    'logins at a pace that is none': [
+      change(
+        'protocols: { mqtt: 1883',
+        'logins: { perSecond: 0, concurrency: 1000, maxPerSecond: 5 }, protocols: { mqtt: 1883',
+      ),
+      [
+        '7 brokers[0].messaging.logins.perSecond: must be more than 0',
+        '7 brokers[0].messaging.logins.concurrency: must be at most 100',
+        '7 brokers[0].messaging.logins.maxPerSecond: is no key that a portal file has here',
+      ],
     ],
     'a policy window without its times': [
       change('    eventMesh: mesh\n', '    eventMesh: mesh\n    policy: { disruptive: window }\n'),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import {
   DEFAULT_BROKER_POLICY,
+  DEFAULT_LOGIN_SETTINGS,
   type ManagementSettings,
   type MessagingSettings,
   PROTOCOLS,
@@ -13,6 +14,9 @@ import { Secret } from '../../domain/secret.ts'
 import { certificateProblem } from '../../portal-file/parse-portal-file.ts'
 import { normaliseUrl } from '../../portal-file/portal-file-references.ts'
 import {
+  loginsAtATime,
+  loginsOff,
+  loginsPerSecond,
   longText,
   managementUrl,
   managementUsername,
@@ -72,6 +76,14 @@ const messaging = z.strictObject({
       }
     }),
   caCertificate: certificate.optional(),
+  logins: z
+    .strictObject({
+      off: loginsOff.default([]).describe('Protocols that are not logged in over; `all`: none is.'),
+      maxPerSecond: loginsPerSecond.default(DEFAULT_LOGIN_SETTINGS.maxPerSecond),
+      maxConcurrent: loginsAtATime.default(DEFAULT_LOGIN_SETTINGS.maxConcurrent),
+    })
+    .optional()
+    .describe('How credentials are proved by logging in; left out, over every protocol at the usual pace.'),
 })
 
 const create = z.strictObject({
@@ -113,6 +125,14 @@ const shown = z
         host: z.string(),
         protocols: z.array(z.strictObject({ protocol: z.enum(PROTOCOLS), port: z.int() }).readonly()).readonly(),
         caCertificate: z.string().optional(),
+        logins: z
+          .strictObject({
+            off: z.union([z.literal('all'), z.array(z.enum(PROTOCOLS)).readonly()]),
+            maxPerSecond: z.number(),
+            maxConcurrent: z.int(),
+          })
+          .readonly()
+          .optional(),
       })
       .readonly()
       .nullable(),
@@ -219,9 +239,14 @@ function toManagement({ password: _password, url, caCertificate, maxRequestsPerS
   } satisfies ManagementSettings
 }
 
-function toMessaging({ host, protocols, caCertificate }: z.output<typeof messaging>): MessagingSettings {
+function toMessaging({ host, protocols, caCertificate, logins }: z.output<typeof messaging>): MessagingSettings {
   const inOrder = PROTOCOLS.flatMap((protocol) => protocols.filter((each) => each.protocol === protocol))
-  return { host, protocols: inOrder, ...(caCertificate === undefined ? {} : { caCertificate }) }
+  return {
+    host,
+    protocols: inOrder,
+    ...(caCertificate === undefined ? {} : { caCertificate }),
+    ...(logins === undefined ? {} : { logins }),
+  }
 }
 
 function changedPolicy(policy: StoredBroker['policy'], body: PolicyChange) {
