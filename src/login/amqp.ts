@@ -17,7 +17,9 @@ const GOODBYE_MS = 500
 /** More than any login needs; the library would keep a frame of any length in memory. */
 const MAX_RECEIVED_BYTES = 65_536
 
+const NOTHING = Buffer.alloc(0)
 const ACCEPTED: Verdict = { outcome: 'accepted' }
+const CLOSED = notVerified('closed', 'The connection was closed before the login was answered.')
 const NOT_AMQP = notVerified('protocol', 'The port does not speak AMQP 1.0 with SASL.')
 
 /** AMQP 1.0, protocols `amqp` and `amqps`: SASL PLAIN, open, close. */
@@ -120,10 +122,15 @@ class AmqpProbe {
         ? connectWithTls({ host, port, ...tlsClientOptions(this.#target) }, onConnected)
         : connectInClearText({ host, port }, onConnected)
     this.#socket = socket
+    socket.setNoDelay(true)
     socket.on('error', () => {})
     socket.on('data', (chunk: Buffer) => {
       this.#receivedBytes += chunk.length
       if (this.#receivedBytes > MAX_RECEIVED_BYTES) this.#end(NOT_AMQP)
+      // What came together with SASL's last frame waits in the library until it is called again.
+      process.nextTick(() => {
+        if (!socket.destroyed) this.#connection.input(NOTHING)
+      })
     })
     return socket
   }
@@ -187,8 +194,6 @@ class AmqpProbe {
     }
   }
 }
-
-const CLOSED = notVerified('closed', 'The connection was closed before the login was answered.')
 
 /**
  * What the library makes of SASL's end: the outcome's number is in the text alone, and its condition is the same for a

@@ -74,6 +74,7 @@ class AmqpSession {
     this.#socket = socket
     this.#msgVpn = msgVpn
     this.#timer = setTimeout(() => this.destroy(), LOGIN_TIMEOUT_MS)
+    socket.setNoDelay(true)
     socket.on('error', () => {})
     socket.on('close', () => this.#onClose())
     socket.on('data', (chunk: Buffer) => this.#countUntilOpen(chunk))
