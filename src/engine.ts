@@ -5,7 +5,7 @@ import type { RunId } from './domain/ids.ts'
 import type { Plan } from './reconcile/plan.ts'
 import type { PlanSettings } from './reconcile/plan-registration.ts'
 import type { BrokerPort } from './reconcile/ports.ts'
-import { planNow, type ReconcileOutcome, reconcileRegistration } from './reconcile/reconcile.ts'
+import { planNow, type ReconcileOutcome, reconcileRegistration, recordFailure } from './reconcile/reconcile.ts'
 import type { Pair, ReconcileStore, RunTrigger } from './reconcile/store-port.ts'
 import { findSuspects, type SweepProgress, type SweepResult, sweepBroker } from './reconcile/sweep.ts'
 import type { BrokerKey, SweepStore } from './reconcile/sweep-port.ts'
@@ -48,7 +48,9 @@ export class Engine {
 
   /** Throws PAUSED when the pair, its broker or its account is. */
   async reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
-    const broker = await this.#reachable(pair, options.signal)
+    const broker = await this.#reachable(pair, options.signal).catch((error: unknown) =>
+      this.#unreachable(pair, options, error),
+    )
     const outcome = await reconcileRegistration(this.#reconcileDependencies(broker, options), { pair, ...options })
     // A paused pair gives no lease; only then is it asked for.
     if (outcome.status === 'busy') await refusePausedPair(this.#dependencies.db, pair)
@@ -129,6 +131,15 @@ export class Engine {
       await recordReachability(db, { broker, atMs: now(), sempVersion: null, error: failure })
       throw error
     }
+  }
+
+  async #unreachable(pair: Pair, { trigger, signal }: RunOptions, error: unknown): Promise<never> {
+    const { reconcileStore: store, now, newRunId, instance: holder, leaseMs } = this.#dependencies
+    // Who is told to stop has found out nothing. When the failure cannot be recorded, it is still the one that tells.
+    if (signal?.aborted !== true) {
+      await recordFailure({ store, now, newRunId, holder, leaseMs }, { pair, trigger }, error).catch(() => undefined)
+    }
+    throw error
   }
 
   readonly #recordedAtMs = new Map<string, number>()

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { codeOf, errorLine } from '../domain/errors.ts'
-import { renderStep } from '../reconcile/render.ts'
+import { renderDrift, renderStep } from '../reconcile/render.ts'
 import type { Pair } from '../reconcile/store-port.ts'
 import type { Output } from './output.ts'
 
@@ -32,8 +32,7 @@ export async function runPairs(
       if (waiting.length > 0 || (plan?.conflicts.length ?? 0) > 0 || plan?.refused != null) good = false
       output.line(`${title}: ${executed.length === 0 ? 'nothing to write' : `${executed.length} writes`}`)
       for (const step of plan?.steps ?? []) output.line(`  ${renderStep(step)}`)
-      for (const conflict of plan?.conflicts ?? [])
-        output.line(`  ! conflict: ${conflict.object.kind} ${conflict.object.name}`)
+      for (const conflict of plan?.conflicts ?? []) output.line(`  ! ${renderDrift(conflict)}`)
       if (output.json) output.document({ ...pair, status: outcome.status, writes: executed.length, plan })
     } catch (error) {
       good = false

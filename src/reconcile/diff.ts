@@ -64,7 +64,8 @@ export function diff(input: DiffInput): Diff {
     if (entry === undefined) {
       if (object.kind === 'clientProfile') {
         const unsuitable = insufficientFlags(object, observed)
-        if (Object.keys(unsuitable).length > 0) drift.push(unsuitableProfile(object, unsuitable))
+        // It is used all the same: what it does allow works.
+        if (Object.keys(unsuitable).length > 0) conflicts.push(unsuitableProfile(object, unsuitable))
         continue
       }
       if (!input.mayAdopt(object, observed)) {

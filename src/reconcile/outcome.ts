@@ -2,6 +2,7 @@ import { type BrokerObject, type ObjectRef, objectKey } from '../domain/broker-o
 import type { LedgerEntry } from './ledger.ts'
 import { type Action, actionRef, type Drift, type Plan } from './plan.ts'
 import type { PlannedRegistration } from './plan-registration.ts'
+import { renderConflict } from './render.ts'
 import type { Confirmation, DriftAction, DriftRecord, PairState } from './store-port.ts'
 
 /**
@@ -128,14 +129,13 @@ function driftAction(steps: number, done: number, failed: boolean): DriftAction 
   return failed ? 'failed' : 'held'
 }
 
+const LOOK_FIRST = 'Look at the plan; then confirm it for the broker, or undo what led to it.'
+
 /** The state of the pair after a run without an error, and why. */
 export function pairState(plan: Plan): { readonly state: PairState; readonly reason: string | null } {
-  if (plan.refused !== null) return { state: 'refused', reason: plan.refused.message }
+  if (plan.refused !== null) return { state: 'refused', reason: `${plan.refused.message}. ${LOOK_FIRST}` }
   const [conflict] = plan.conflicts
-  if (conflict !== undefined) {
-    const { kind, name } = conflict.object
-    return { state: 'conflict', reason: `${kind} ${name}: ${conflict.reason}` }
-  }
+  if (conflict !== undefined) return { state: 'conflict', reason: renderConflict(conflict) }
   const held = plan.steps.find((step) => step.decision === 'held')
   if (held !== undefined) return { state: 'held', reason: held.because ?? null }
   return { state: 'in-sync', reason: null }

@@ -73,7 +73,7 @@ export interface Plan {
   readonly generation: number
   readonly steps: readonly Step[]
   readonly drift: readonly Drift[]
-  /** Objects that stand in the way; each blocks what depends on it. */
+  /** Objects that stand in the way until a person acts; those that are not ours block what depends on them. */
   readonly conflicts: readonly Drift[]
   /** Set when the whole plan may not run and a person is asked. */
   readonly refused: { readonly reason: Reason; readonly message: string } | null

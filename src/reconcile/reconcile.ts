@@ -109,6 +109,22 @@ async function reconcileOnce(
   return applyAndRecord(dependencies, request, { lease, facts, planned, run: { ...start, generation } })
 }
 
+/**
+ * For who does not get as far as a run, because the broker cannot be reached at all: the pair shows it all the same,
+ * unless another holder is at work on it.
+ */
+export async function recordFailure(
+  { store, holder, leaseMs, newRunId, now }: Omit<ReconcileDependencies, 'broker' | 'settings'>,
+  { pair, trigger }: ReconcileRequest,
+  error: unknown,
+): Promise<void> {
+  const startedAtMs = now()
+  const lease = await store.acquire(pair, holder, leaseMs)
+  if (lease === null) return
+  const run = { runId: newRunId(), trigger, startedAtMs, generation: null }
+  await store.finish(lease, failedRun(run, error, now()))
+}
+
 interface Leased {
   readonly lease: Lease
   readonly facts: RegistrationFacts

@@ -10,7 +10,6 @@ export function renderPlan(plan: Plan): readonly string[] {
     title,
     ...(plan.refused === null ? [] : [`  ! refused: ${plan.refused.message}`]),
     ...plan.conflicts.map((conflict) => `  ! ${renderDrift(conflict)}`),
-    ...plan.drift.filter(({ kind }) => kind === 'unsuitable').map((drift) => `  ! ${renderDrift(drift)}`),
     ...plan.steps.map((step) => `  ${renderStep(step)}`),
     ...plan.notes.map((note) => `  i ${note}`),
   ]
@@ -68,6 +67,23 @@ const MEMBER_WORDS = {
 } as const
 
 const value = (item: AttributeValue | null): string => (item === null ? 'unset' : String(item))
+
+/** What is in the way and what a person can do about it. */
+export function renderConflict({ object, after, reason }: Drift): string {
+  const what = `the ${WORDS[object.kind]} ${object.name}`
+  switch (reason) {
+    case 'foreign-username':
+      return `${what} exists and is not ours. Adopt it or choose another consumer key.`
+    case 'profile-unsuitable': {
+      const flags = Object.keys(after).join(', ')
+      return `${what} is not ours and allows less than is needed. Switch on ${flags} on the broker.`
+    }
+    case 'depends-on-conflict':
+      return `${what} needs an object that is in conflict. Settle that one first.`
+    default:
+      return `${what} exists and is not ours. Adopt it or remove it from the broker.`
+  }
+}
 
 export function renderDrift(drift: Drift): string {
   const { kind, name } = drift.object

@@ -363,7 +363,7 @@ describe('from a portal file to brokers in step, with commands only', () => {
     expect(await keymesh('reconcile')).toMatchObject({ status: 1 })
     expect(state.passwordOf('key-of-new')).toBe('somebody-elses')
     const run = await keymesh('reconcile', '--registration', 'new', '--broker', 'west')
-    expect(run).toMatchObject({ status: 1, out: expect.stringContaining('! conflict: clientUsername key-of-new') })
+    expect(run).toMatchObject({ status: 1, out: expect.stringContaining('! conflict: client username key-of-new') })
 
     const adopt = ['adopt', '--broker', 'west', '--kind', 'clientUsername', '--name', 'key-of-new'] as const
     expect(await keymesh('adopt', '--broker', 'west', '--kind', 'user', '--name', 'x')).toMatchObject({ status: 2 })

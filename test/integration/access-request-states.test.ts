@@ -96,7 +96,13 @@ describe('the state of access requests after runs', () => {
       () => fails('stop', A, 'create'),
       ['ERROR', 'Broker Frankfurt: the broker said stop.'],
     ],
-    'in ERROR by a conflict': [() => inConflict(), ['ERROR', expect.stringMatching(/^Broker Frankfurt: .*key-a/)]],
+    'in ERROR by a conflict': [
+      () => inConflict(),
+      [
+        'ERROR',
+        'Broker Frankfurt: the client username key-a exists and is not ours. Adopt it or choose another consumer key.',
+      ],
+    ],
     'in ERROR by a refused plan, though it was LIVE': [
       refusedPlan,
       ['ERROR', expect.stringMatching(/^Broker Frankfurt: the plan deletes 60 objects/)],

@@ -95,7 +95,7 @@ describe.each(Object.entries(FOREIGN))('%s with a name of ours', (_title, foreig
     const ours = state.queues.names().map((name) => state.queues.get(name)?.owner)
     expect(ours).toEqual([keyOf('other')])
     if (foreign.kind === 'aclProfile') expect(state.clientUsernames.has(keyOf('app'))).toBe(false)
-    expect(await requestState(mesh, 'app')).toBe('APPROVED')
+    expect(await requestState(mesh, 'app')).toBe('ERROR')
 
     // Looked at again and again, it is left alone and stays one entry.
     requests.reset()
@@ -232,6 +232,15 @@ describe('a shared client profile', () => {
         action: 'reported',
       },
     ])
+    expect(await stateOf(mesh, 'app')).toBe('conflict')
+    expect(await requestState(mesh, 'app')).toBe('ERROR')
+    put(mesh, {
+      allowGuaranteedMsgSendEnabled: true,
+      allowGuaranteedMsgReceiveEnabled: true,
+      allowTransactedSessionsEnabled: true,
+    })
+    await mesh.sweep()
+    expect(await requestState(mesh, 'app')).toBe('LIVE')
   })
 
   it('that may not be written is an error that names the right, on the registration', async () => {

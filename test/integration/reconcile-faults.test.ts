@@ -132,6 +132,48 @@ describe.concurrent('a broker that fails every request', () => {
   )
 })
 
+describe.concurrent('a broker that cannot be reached at all', () => {
+  const stateOf = async (mesh: TestMesh, registration: string) => {
+    const { rows } = await mesh.database.pool.query(
+      'select state, reason from access_requests where registration_id = $1',
+      [registration],
+    )
+    return rows[0] as { readonly state: string; readonly reason: string | null }
+  }
+
+  it('shows on what asked for it, not on what has all: that goes on as it was', async () => {
+    await using mesh = await meshWithWork()
+    const { engine } = await mesh.another('fresh')
+    mesh.broker().setFaults([{ fault: 'http-503', applied: false }])
+    for (let attempt = 1; attempt <= 3; attempt += 1) {
+      for (const id of ['new', 'same']) {
+        const run = engine.reconcilePair(mesh.pair(id), { trigger: 'on-demand' })
+        expect(await failureOf(run)).toMatchObject({ code: 'BROKER_UNAVAILABLE' })
+      }
+    }
+    expect(await stateOf(mesh, 'new')).toEqual({
+      state: 'ERROR',
+      reason: expect.stringMatching(/^Broker broker-1: Could not .* overloaded/),
+    })
+    expect(await stateOf(mesh, 'same')).toEqual({ state: 'LIVE', reason: null })
+    await expectConvergence(mesh)
+    expect(await stateOf(mesh, 'new')).toEqual({ state: 'LIVE', reason: null })
+  })
+
+  it('leaves a pair alone that another is at work on, and one whose worker is told to stop', async () => {
+    await using mesh = await meshWithWork()
+    const { engine, reconcileStore } = await mesh.another('fresh')
+    const before = await mesh.pairs()
+    mesh.broker().setFaults([{ fault: 'http-503', applied: false }])
+    const lease = await reconcileStore.acquire(mesh.pair('new'), 'somebody else', 60_000)
+    await failureOf(engine.reconcilePair(mesh.pair('new'), { trigger: 'on-demand' }))
+    if (lease === null) throw new Error('the pair is held')
+    expect(await reconcileStore.mayWrite(lease, 1, 60_000)).toBe(true)
+    await failureOf(engine.reconcilePair(mesh.pair('same'), { trigger: 'poll', signal: AbortSignal.abort() }))
+    expect(await mesh.pairs()).toEqual(before)
+  })
+})
+
 describe.concurrent('a broker that fails in the middle', () => {
   const lists: readonly { readonly list: string; readonly path: RegExp; readonly kind: FaultKind }[] = [
     { list: 'client usernames', path: /\/clientUsernames\?/, kind: 'timeout' },

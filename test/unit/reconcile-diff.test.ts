@@ -166,7 +166,7 @@ const cases: Readonly<Record<string, Case>> = {
     observed: [profile(false)],
     ledger: [],
     expected: {
-      drift: [
+      conflicts: [
         {
           object: { kind: 'clientProfile', name: 'keymesh-send' },
           kind: 'unsuitable',

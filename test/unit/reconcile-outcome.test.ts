@@ -214,11 +214,11 @@ describe('drift records', () => {
     const steps = [step(setMode, 'held')]
     expect(pairState(planOf({ refused, conflicts: [conflict], steps }))).toEqual({
       state: 'refused',
-      reason: 'too many',
+      reason: 'too many. Look at the plan; then confirm it for the broker, or undo what led to it.',
     })
     expect(pairState(planOf({ conflicts: [conflict], steps }))).toEqual({
       state: 'conflict',
-      reason: 'aclProfile app: foreign-object',
+      reason: 'the ACL profile app exists and is not ours. Adopt it or remove it from the broker.',
     })
     expect(pairState(planOf({ steps }))).toEqual({ state: 'held', reason: 'a person has to decide' })
     expect(pairState(planOf({ steps: [step(setMode)], drift: [drift] }))).toEqual({ state: 'in-sync', reason: null })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Drift, Plan } from '../../src/reconcile/plan.ts'
 import { REASONS } from '../../src/reconcile/reasons.ts'
-import { isEmpty, renderPlan } from '../../src/reconcile/render.ts'
+import { isEmpty, renderConflict, renderPlan } from '../../src/reconcile/render.ts'
 import { PAIR } from '../helpers/sample.ts'
 
 const planOf = (plan: Partial<Plan> = {}): Plan => ({
@@ -105,11 +105,26 @@ describe('renderPlan', () => {
       reason: 'profile-unsuitable',
     }
     const refused = { reason: 'too-many-deletes', message: 'the plan deletes 60 objects' } as const
-    expect(renderPlan(planOf({ refused, conflicts: [conflict], drift: [unsuitable] }))).toEqual([
+    expect(renderPlan(planOf({ refused, conflicts: [conflict, unsuitable] }))).toEqual([
       TITLE,
       '  ! refused: the plan deletes 60 objects',
       `  ! conflict: queue q. ${REASONS['foreign-object']}`,
       `  ! unsuitable: client profile keymesh-send. ${REASONS['profile-unsuitable']}`,
     ])
+  })
+
+  it.each([
+    ['foreign-username', 'the client username x exists and is not ours. Adopt it or choose another consumer key.'],
+    ['foreign-object', 'the client username x exists and is not ours. Adopt it or remove it from the broker.'],
+    ['depends-on-conflict', 'the client username x needs an object that is in conflict. Settle that one first.'],
+    [
+      'profile-unsuitable',
+      'the client username x is not ours and allows less than is needed. Switch on some, more on the broker.',
+    ],
+  ] as const)('says of a conflict by %s what a person can do', (reason, text) => {
+    const after = { some: true, more: true }
+    expect(
+      renderConflict({ object: { kind: 'clientUsername', name: 'x' }, kind: 'conflict', before: {}, after, reason }),
+    ).toBe(text)
   })
 })

@@ -66,13 +66,20 @@ describe('a run', () => {
     expect(world.store.row(PAIR).state).toBe('in-sync')
   })
 
-  it('reports what a shared profile of somebody else does not allow, and goes on', async () => {
+  it('reports what a shared profile of somebody else does not allow, and does the rest, for a person to finish', async () => {
     const world = worldOf(guaranteed())
     const profile: BrokerObject = { kind: 'clientProfile', name: 'keymesh-send-receive', attributes: {}, members: {} }
     world.broker.put(profile)
     await world.run()
     expect(world.store.runs.at(-1)?.run.drift).toMatchObject([{ action: 'reported', drift: { kind: 'unsuitable' } }])
-    expect(world.store.row(PAIR).state).toBe('in-sync')
+    expect(world.store.row(PAIR)).toMatchObject({
+      state: 'conflict',
+      reachedGeneration: 0,
+      reason:
+        'the client profile keymesh-send-receive is not ours and allows less than is needed. Switch on ' +
+        'allowGuaranteedMsgReceiveEnabled, allowGuaranteedMsgSendEnabled, allowTransactedSessionsEnabled on the broker.',
+    })
+    expect(world.broker.writes.map(({ kind }) => kind)).toContain('clientUsername')
     expect(world.broker.peek(profile)?.attributes.allowGuaranteedMsgSendEnabled).toBe(false)
   })
 })
