@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
 import type { ObjectCollection, StoredObject } from './object-collection.ts'
 
 /** A simulated client connection; `queueName` when it consumes from a queue. */
@@ -44,8 +45,9 @@ export class AccountTable {
     if (msgVpn?.values.enabled !== true) return 'msg-vpn-shutdown'
     const account = this.#usernames()?.get(clientUsername)
     if (msgVpn.values.authenticationBasicType !== 'none') {
+      const matches = isSameText(this.passwordOf(clientUsername) ?? '', password)
       if (account === undefined) return 'unknown-username'
-      if (this.passwordOf(clientUsername) !== password) return 'wrong-password'
+      if (!matches) return 'wrong-password'
     }
     return account?.values.enabled === false ? 'shutdown' : 'accepted'
   }
@@ -93,3 +95,8 @@ export class AccountTable {
     return dropped
   }
 }
+
+/** Takes as long whatever of the two is the same. */
+const isSameText = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other))
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
