@@ -94,7 +94,11 @@ export interface ReconcileStore {
   /** What the last probes of the registration's live credentials on the broker said. */
   logins(pair: Pair): Promise<readonly LoginRecord[]>
   secret(pair: Pair, consumerKey: ConsumerKey): Promise<StoredSecret | null>
-  /** Writes the whole outcome and gives the lease back. False when the lease was lost: nothing is written then. */
+  /**
+   * Writes the whole outcome and gives the lease back. False when the lease was lost: nothing is written then. Access
+   * requests follow: LIVE when all their brokers have the generation; in ERROR, with the reason, when a run ended in a
+   * conflict, a refusal or an error that stops, or in three errors in a row before the generation was ever reached.
+   */
   finish(lease: Lease, run: FinishedRun): Promise<boolean>
 }
 

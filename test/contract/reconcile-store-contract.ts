@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type ObjectRef, objectKey } from '../../src/domain/broker-object.ts'
+import type { Fate } from '../../src/domain/errors.ts'
 import { consumerKey, runId } from '../../src/domain/ids.ts'
 import type { LedgerEntry } from '../../src/reconcile/ledger.ts'
 import type { RegistrationFacts } from '../../src/reconcile/plan-registration.ts'
@@ -22,6 +23,8 @@ export interface StoreSubject extends AsyncDisposable {
   /** How long the lease still runs; negative when it has run out. */
   leaseEndsInMs(pair: Pair): Promise<number>
   lagging(): Promise<readonly Pair[]>
+  /** Of the access request that ties the registration to the broker, which is named by its id. */
+  requestState(pair: Pair): Promise<{ readonly state: string; readonly reason: string | null }>
 }
 
 /** What a subject stores as the secret of a credential. */
@@ -363,6 +366,53 @@ export function reconcileStoreContract(name: string, makeSubject: () => Promise<
         const run = runOf({ generation: planned, reachedGeneration: planned, ...content })
         expect(await store.finish(held, run)).toBe(true)
         expect(await subject.lagging()).toEqual([A])
+      })
+    })
+
+    describe('access requests', () => {
+      const error = (fate: Fate) => ({
+        state: 'error' as const,
+        reason: `it said ${fate}`,
+        error: { code: 'X', fate, message: `it said ${fate}` },
+      })
+      const cases: Readonly<Record<string, readonly [runs: readonly Partial<FinishedRun>[], state: string]>> = {
+        'approved while nothing is known': [[], 'APPROVED'],
+        'live when their brokers have the generation': [[{ reachedGeneration: 1 }], 'LIVE'],
+        'approved while something is held': [[{ state: 'held', reason: 'a window' }], 'APPROVED'],
+        'in error when a run ends in a conflict': [[{ state: 'conflict', reason: 'a name' }], 'ERROR: a name'],
+        'in error when a plan is refused': [[{ state: 'refused', reason: 'a lot' }], 'ERROR: a lot'],
+        'in error when nothing helps but a person': [[error('stop')], 'ERROR: it said stop'],
+        'approved when runs fail for a moment': [[error('retry'), error('wait')], 'APPROVED'],
+        'in error when three in a row fail': [[error('retry'), error('wait'), error('retry')], 'ERROR: it said retry'],
+        'approved when what overtook a run is no failure': [
+          [error('retry'), { state: 'lagging', reason: 'overtaken' }, error('retry')],
+          'APPROVED',
+        ],
+        'live through failures after their brokers had the generation': [
+          [{ reachedGeneration: 1 }, error('retry'), error('wait'), error('retry'), error('retry')],
+          'LIVE',
+        ],
+        'in error by what a person must settle, though they were live': [
+          [{ reachedGeneration: 1 }, { state: 'conflict', reason: 'a name' }],
+          'ERROR: a name',
+        ],
+        'in error by the newest failure': [
+          [{ state: 'conflict', reason: 'a name' }, error('retry')],
+          'ERROR: it said retry',
+        ],
+        'live again when it is over': [[error('stop'), { reachedGeneration: 1 }], 'LIVE'],
+      }
+      it.each(Object.entries(cases))('are %s', async (_, [ended, expected]) => {
+        for (const content of ended) await finish(A, { generation: 1, ...content })
+        const { state, reason } = await subject.requestState(A)
+        expect(reason === null ? state : `${state}: ${reason}`).toBe(
+          expected.replace('ERROR: ', 'ERROR: Broker broker1: '),
+        )
+      })
+
+      it('count in the desired state while they are in error', async () => {
+        await finish(A, { generation: 1, ...error('stop') })
+        expect((await facts(A)).registration.accessRequests).toHaveLength(1)
       })
     })
 

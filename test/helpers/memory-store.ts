@@ -31,6 +31,10 @@ export interface MemoryPair {
   reason: string | null
   dueAtMs: number | null
   withdrawalConfirmed: boolean
+  /** Failed runs in a row. */
+  attempts: number
+  /** Of the access requests that tie it to the broker. */
+  request: { readonly state: 'APPROVED' | 'LIVE' | 'ERROR'; readonly reason: string | null }
   leaseHolder: string | null
   leaseToken: number
   leaseUntilMs: number
@@ -69,6 +73,7 @@ export class MemoryStore implements ReconcileStore, SweepStore {
     const row = this.#pairs.get(pairKey(pair)) ?? newPair(pair, content.registration)
     Object.assign(row, content)
     row.generation += 1
+    row.attempts = 0
     row.dueAtMs = null
     this.#pairs.set(pairKey(pair), row)
     return row
@@ -213,6 +218,7 @@ export class MemoryStore implements ReconcileStore, SweepStore {
     row.state = overtaken ? 'lagging' : run.state
     row.reason = run.reason
     row.dueAtMs = overtaken ? null : run.dueAtMs
+    row.request = overtaken ? row.request : requestAfter(row, run)
     row.reachedGeneration = Math.max(row.reachedGeneration, run.reachedGeneration ?? 0)
     row.leaseHolder = null
     this.#changeLedger(lease.pair, run)
@@ -298,10 +304,29 @@ const newPair = (pair: Pair, registration: RegistrationOnBroker): MemoryPair => 
   reason: null,
   dueAtMs: null,
   withdrawalConfirmed: false,
+  attempts: 0,
+  request: { state: 'APPROVED', reason: null },
   leaseHolder: null,
   leaseToken: 0,
   leaseUntilMs: 0,
 })
+
+/** How long an error must last where the generation was reached is left out: the clock of a test stands still. */
+function requestAfter(
+  row: MemoryPair,
+  { state, reason, error, reachedGeneration }: FinishedRun,
+): MemoryPair['request'] {
+  const fails = state === 'error' && error !== null
+  if (state !== 'lagging') row.attempts = fails ? row.attempts + 1 : 0
+  const lasts = row.attempts >= 3 && row.reachedGeneration < row.generation
+  const needsPerson = state === 'conflict' || state === 'refused' || (fails && (error.fate === 'stop' || lasts))
+  if (needsPerson || (fails && row.request.state === 'ERROR')) {
+    return { state: 'ERROR', reason: `Broker ${row.pair.brokerId}: ${reason}` }
+  }
+  const reached = Math.max(row.reachedGeneration, reachedGeneration ?? 0)
+  if (reached >= row.generation && (state === 'in-sync' || state === 'held')) return { state: 'LIVE', reason: null }
+  return row.request.state === 'ERROR' && state === 'held' ? { state: 'APPROVED', reason: null } : row.request
+}
 
 const isWanted = (row: MemoryPair): boolean => row.registration.accessRequests.length > 0
 const isSettled = (row: MemoryPair): boolean => row.reachedGeneration === row.generation && row.state === 'in-sync'

@@ -107,6 +107,16 @@ export class DatabaseSubject implements StoreSubject {
 
   lagging = () => laggingPairs(this.db, 100)
 
+  async requestState({ accountId, registrationId, brokerId }: Pair) {
+    return await this.db
+      .selectFrom('access_requests')
+      .select(['state', 'reason'])
+      .where('account_id', '=', accountId)
+      .where('registration_id', '=', registrationId)
+      .where('id', '=', `for-${brokerId}`)
+      .executeTakeFirstOrThrow()
+  }
+
   /** Empties every table for the next test. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {

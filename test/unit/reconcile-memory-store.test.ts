@@ -38,6 +38,7 @@ class MemorySubject implements StoreSubject {
   }
 
   lagging = async () => this.store.lagging()
+  requestState = async (...[pair]: Parameters<StoreSubject['requestState']>) => this.store.row(pair).request
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
