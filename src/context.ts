@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { type Logger, pino } from 'pino'
+import { BrokerCircuits } from './broker-circuits.ts'
 import { BrokerConnections } from './broker-connections.ts'
 import { BrokerLogins } from './broker-logins.ts'
 import type { Config } from './config.ts'
@@ -104,6 +105,13 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
   const sweepStore = createSweepStore(db)
   const connections = new BrokerConnections(db, keys.sealer)
   opened.defer(() => connections.close())
+  const circuits = new BrokerCircuits({
+    db,
+    now,
+    random: Math.random,
+    onChange: ({ accountId: account, brokerId }, { failures }) =>
+      log.warn({ event: 'broker.resting', account, broker: brokerId, failures }, 'A sick broker rests'),
+  })
   const login = options.login ?? null
   const logins =
     config.logins === null || login === null
@@ -119,6 +127,7 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
   const engine = new Engine({
     db,
     connections,
+    circuits,
     reconcileStore,
     sweepStore,
     now,

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import type { BrokerCircuits } from './broker-circuits.ts'
 import type { BrokerConnections } from './broker-connections.ts'
 import { codeOf, errorLine } from './domain/errors.ts'
 import type { RunId } from './domain/ids.ts'
@@ -17,6 +18,7 @@ import { refusePausedBroker, refusePausedPair } from './store/pause.ts'
 export interface EngineDependencies {
   readonly db: Database
   readonly connections: Pick<BrokerConnections, 'port'>
+  readonly circuits: BrokerCircuits
   readonly reconcileStore: ReconcileStore
   readonly sweepStore: SweepStore
   readonly now: () => number
@@ -46,8 +48,12 @@ export class Engine {
     this.#dependencies = dependencies
   }
 
-  /** Throws PAUSED when the pair, its broker or its account is. */
-  async reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
+  /** Throws PAUSED when the pair, its broker or its account is, BROKER_RESTING while a sick broker rests. */
+  reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
+    return this.#circuit(pair, options, () => this.#reconcilePair(pair, options))
+  }
+
+  async #reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
     const broker = await this.#reachable(pair, options.signal).catch((error: unknown) =>
       this.#unreachable(pair, options, error),
     )
@@ -57,13 +63,14 @@ export class Engine {
     return outcome
   }
 
-  /** Throws PAUSED when the broker or its account is. */
+  /** Throws PAUSED when the broker or its account is, BROKER_RESTING while a sick broker rests. */
   async sweep(
     key: BrokerKey,
     options: RunOptions & { readonly onProgress?: (progress: SweepProgress) => void },
   ): Promise<SweepResult> {
-    const { db, now, newRunId } = this.#dependencies
+    const { db, now, newRunId, circuits } = this.#dependencies
     await refusePausedBroker(db, key)
+    if (!isForced(options)) await circuits.refuseResting(key)
     const runId = newRunId()
     await recordSweepStart(db, { broker: key, runId, trigger: options.trigger, atMs: now() })
     let recordedAtMs = now()
@@ -77,10 +84,13 @@ export class Engine {
     // A sweep writes good news in any case: another process may have written bad news meanwhile.
     this.#recordedAtMs.delete(nameOf(key))
     try {
-      const broker = await this.#reachable(key, options.signal)
+      // A first answer ends a broker's rest: other work does not wait for the end of the sweep.
+      const broker = await this.#circuit(key, options, () => this.#reachable(key, options.signal))
       const dependencies = { ...this.#reconcileDependencies(broker, options), ...this.#sweepDependencies() }
       const { signal, trigger } = options
-      const result = await sweepBroker(dependencies, { broker: key, trigger, onProgress, ...(signal && { signal }) })
+      const result = await this.#circuit(key, options, () =>
+        sweepBroker(dependencies, { broker: key, trigger, onProgress, ...(signal && { signal }) }),
+      )
       await recordSweepEnd(db, { broker: key, runId, atMs: now(), result, error: null })
       return result
     } catch (error) {
@@ -142,6 +152,10 @@ export class Engine {
     throw error
   }
 
+  #circuit<Result>({ accountId, brokerId }: BrokerKey, options: RunOptions, work: () => Promise<Result>) {
+    return this.#dependencies.circuits.run({ accountId, brokerId }, work, { force: isForced(options) })
+  }
+
   readonly #recordedAtMs = new Map<string, number>()
 
   /** Good news is written at most every few seconds; bad news and the change back are written at once. */
@@ -165,6 +179,9 @@ export class Engine {
     return { sweepStore, concurrency, proveEveryMs }
   }
 }
+
+/** A person who asks is not made to wait for a broker that rests. */
+const isForced = ({ trigger }: RunOptions): boolean => trigger === 'operator'
 
 const nameOf = ({ accountId, brokerId }: BrokerKey): string => JSON.stringify([accountId, brokerId])
 const PROGRESS_EVERY_MS = 2000

@@ -13,6 +13,8 @@ export interface ErrorDetails {
   readonly message: string
   /** What to do next. */
   readonly hint?: string
+  /** With the fate `wait`: how long, when that is known. */
+  readonly retryAfterMs?: number
   readonly cause?: unknown
 }
 
@@ -22,12 +24,14 @@ export class KeymeshError extends Error {
   readonly code: string
   readonly fate: Fate
   readonly hint: string | undefined
+  readonly retryAfterMs: number | undefined
 
   constructor(details: ErrorDetails) {
     super(details.message, details.cause === undefined ? undefined : { cause: details.cause })
     this.code = details.code
     this.fate = details.fate
     this.hint = details.hint
+    this.retryAfterMs = details.retryAfterMs
   }
 }
 

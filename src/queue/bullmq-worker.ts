@@ -1,5 +1,5 @@
 import { DelayedError, type Job, RateLimitError, UnrecoverableError } from 'bullmq'
-import { codeOf, errorLine, type Fate, fateOf } from '../domain/errors.ts'
+import { codeOf, errorLine, type Fate, fateOf, KeymeshError } from '../domain/errors.ts'
 import type { BullEngine, BullProcessor, BullWorker } from './bullmq-engine.ts'
 import type { BullmqQueue } from './bullmq-queue.ts'
 import { backoffMs, type RetryPolicy } from './job-options.ts'
@@ -120,7 +120,7 @@ export class BullmqWorker implements JobWorker {
         this.#brokerTakesWork()
         throw new UnrecoverableError(message)
       case 'wait':
-        await this.#holdQueue()
+        await this.#holdQueue(error instanceof KeymeshError ? error.retryAfterMs : undefined)
         throw new RateLimitError()
       default:
         return fate satisfies never
@@ -134,10 +134,11 @@ export class BullmqWorker implements JobWorker {
   }
 
   /** All replicas stop taking jobs for a while; here one goes first when the time is over. */
-  async #holdQueue(): Promise<void> {
+  async #holdQueue(knownMs: number | undefined): Promise<void> {
     const { now, random } = this.#dependencies
-    await this.#worker.rateLimit(this.#wait.failed(now(), random()))
-    this.#worker.concurrency = 1
+    await this.#worker.rateLimit(knownMs ?? this.#wait.failed(now(), random()))
+    // A rest whose end is known has a prober of its own.
+    if (knownMs === undefined) this.#worker.concurrency = 1
   }
 
   #brokerTakesWork(): void {

@@ -458,6 +458,15 @@ alter table ledger add column refused_version integer;
 alter table ledger add column reapplied boolean not null default false;
 `
 
+const brokerHealth = `
+-- closed: takes work; open: rests until retry_at; half-open: one prober finds out, until prober_until.
+alter table broker_status add column health text not null default 'closed';
+alter table broker_status add column failures integer not null default 0;
+alter table broker_status add column retry_at timestamptz;
+alter table broker_status add column prober text;
+alter table broker_status add column prober_until timestamptz;
+`
+
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'catalogue', sql: catalogue },
   { version: 2, name: 'registrations', sql: registrations },
@@ -468,4 +477,5 @@ export const migrations: readonly Migration[] = [
   { version: 7, name: 'webhooks', sql: webhooks },
   { version: 8, name: 'pair failures', sql: pairFailures },
   { version: 9, name: 'logins', sql: logins },
+  { version: 10, name: 'broker health', sql: brokerHealth },
 ]

@@ -371,6 +371,11 @@ export interface BrokerStatusTable {
   sweep_finished_at: NullableTimestamp
   sweep_outcome: string | null
   sweep_progress: NullableJson<unknown>
+  health: Generated<'closed' | 'open' | 'half-open'>
+  failures: Generated<number>
+  retry_at: NullableTimestamp
+  prober: string | null
+  prober_until: NullableTimestamp
   paused: Generated<boolean>
 }
 

@@ -42,6 +42,7 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   'src/context.ts': { mayImport: ['src', 'jobs'] },
   'src/engine.ts': { mayImport: ['src'] },
   'src/broker-connections.ts': { mayImport: ['src'] },
+  'src/broker-circuits.ts': { mayImport: ['src'] },
   'src/broker-logins.ts': { mayImport: ['src'] },
   'src/services.ts': { mayImport: ['src', 'jobs'] },
   'src/roles.ts': { mayImport: ['src', 'src/http', 'jobs'] },

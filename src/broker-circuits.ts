@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto'
+import { KeymeshError } from './domain/errors.ts'
+import { type BrokerHealth, isBrokerTrouble } from './reconcile/broker-health.ts'
+import type { BrokerKey } from './reconcile/sweep-port.ts'
+import { admit, peek, recordFailure, recordSuccess } from './store/broker-health.ts'
+import type { Database } from './store/database.ts'
+
+/** A good answer serves the runs of this process for so long; a failure of this process is known at once. */
+const FRESH_MS = 1_000
+
+interface Known {
+  readonly untilMs: number
+  /** Failures that the next success has to forget. */
+  readonly failed: boolean
+}
+
+export interface BrokerCircuitsOptions {
+  readonly db: Database
+  readonly now: () => number
+  /** In [0, 1). */
+  readonly random: () => number
+  readonly onChange: (broker: BrokerKey, health: BrokerHealth) => void
+}
+
+/** Lets a sick broker rest, and one run at a time find out whether it is well again. */
+export class BrokerCircuits {
+  readonly #options: BrokerCircuitsOptions
+  readonly #closed = new Map<string, Known>()
+
+  constructor(options: BrokerCircuitsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Runs `work` unless the broker rests: then throws `BROKER_RESTING`, which is no failure of the broker. A person who
+   * asks is not made to wait: `force` works on a broker that rests, and its success ends the rest.
+   */
+  async run<Result>(broker: BrokerKey, work: () => Promise<Result>, { force = false } = {}): Promise<Result> {
+    const prober = force ? null : await this.#admit(broker)
+    try {
+      const result = await work()
+      await this.#succeeded(broker)
+      return result
+    } catch (error) {
+      if (isBrokerTrouble(error)) await this.#failed(broker, prober)
+      // The broker answered, whatever else went wrong.
+      else if (prober !== null) await this.#succeeded(broker)
+      throw error
+    }
+  }
+
+  /** Throws `BROKER_RESTING` while the broker rests; takes no turn. */
+  async refuseResting(broker: BrokerKey): Promise<void> {
+    const { db, now } = this.#options
+    const admitted = await peek(db, broker, now())
+    if (admitted.to === 'rest') throw resting(broker, admitted.untilMs - now())
+  }
+
+  /** The name under which this run probes, or null when the broker is well. */
+  async #admit(broker: BrokerKey): Promise<string | null> {
+    const { db, now } = this.#options
+    const nowMs = now()
+    const known = this.#closed.get(nameOf(broker))
+    if (known !== undefined && known.untilMs > nowMs) return null
+    const prober = randomUUID()
+    const admitted = await admit(db, broker, prober, nowMs)
+    switch (admitted.to) {
+      case 'run':
+        this.#closed.set(nameOf(broker), { untilMs: nowMs + FRESH_MS, failed: known?.failed ?? true })
+        return null
+      case 'probe':
+        return prober
+      case 'rest':
+        this.#closed.delete(nameOf(broker))
+        throw resting(broker, admitted.untilMs - nowMs)
+      default: {
+        const unreachable: never = admitted
+        return unreachable
+      }
+    }
+  }
+
+  async #succeeded(broker: BrokerKey): Promise<void> {
+    const known = this.#closed.get(nameOf(broker))
+    if (known?.failed === false) return
+    await recordSuccess(this.#options.db, broker)
+    this.#closed.set(nameOf(broker), { untilMs: this.#options.now() + FRESH_MS, failed: false })
+  }
+
+  async #failed(broker: BrokerKey, prober: string | null): Promise<void> {
+    const { db, now, random, onChange } = this.#options
+    this.#closed.delete(nameOf(broker))
+    const health = await recordFailure(db, broker, { nowMs: now(), random: random(), prober })
+    if (health.state === 'open') onChange(broker, health)
+  }
+}
+
+const nameOf = ({ accountId, brokerId }: BrokerKey): string => JSON.stringify([accountId, brokerId])
+
+/** Who waits for the prober asks again soon: it may be done in a moment. */
+const ASK_AGAIN_MS = 5_000
+
+const resting = ({ brokerId }: BrokerKey, restMs: number): KeymeshError =>
+  new KeymeshError({
+    code: 'BROKER_RESTING',
+    fate: 'wait',
+    message: `Broker ${brokerId} failed several times in a row and rests for ${Math.ceil(Math.max(1, restMs) / 1000)} s.`,
+    hint: 'It is tried again by itself; `keymesh reconcile --broker` tries it at once.',
+    retryAfterMs: Math.max(50, Math.min(restMs, ASK_AGAIN_MS)),
+  })

@@ -1,0 +1,107 @@
+import { sql } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import { codeOf } from '../../src/domain/errors.ts'
+import { type TestMesh, withMesh } from '../helpers/mesh.ts'
+import { client, ordersPortal } from './reconcile-fixtures.ts'
+
+const APPS = Array.from({ length: 8 }, (_, index) => `app-${index}`)
+
+async function meshOf(now?: () => number): Promise<TestMesh> {
+  return withMesh({
+    brokers: 2,
+    portal: (brokers) =>
+      ordersPortal(
+        brokers,
+        APPS.map((id) => client(id)),
+      ),
+    ...(now && { now }),
+  })
+}
+
+const outcome = (mesh: TestMesh, app: string, index = 0, trigger: 'on-demand' | 'operator' = 'on-demand') =>
+  mesh.context.engine.reconcilePair(mesh.pair(app, index), { trigger }).then(
+    ({ status }) => status,
+    (error: unknown) => codeOf(error),
+  )
+
+async function health(mesh: TestMesh, index = 0) {
+  const { rows } = await sql<{ health: string; failures: number; rests: boolean; prober: string | null }>`
+    select health, failures, retry_at is not null as rests, prober from broker_status
+    where broker_id = ${mesh.key(index).brokerId}`.execute(mesh.context.db)
+  return rows[0]
+}
+
+async function makeSick(mesh: TestMesh): Promise<void> {
+  await mesh.sandbox.broker(0).stop()
+  for (const app of APPS.slice(0, 5)) await outcome(mesh, app)
+}
+
+describe('a sick broker', () => {
+  it('rests after five failures, is not asked meanwhile, and is alone in that', async () => {
+    await using mesh = await meshOf()
+    await makeSick(mesh)
+    expect(await health(mesh)).toMatchObject({ health: 'open', failures: 5, rests: true })
+    expect(await outcome(mesh, 'app-6')).toBe('BROKER_RESTING')
+    await expect(mesh.sweep()).rejects.toMatchObject({ code: 'BROKER_RESTING', fate: 'wait' })
+    // Its own refusals are no failures of it, and leave no trace on the registration or of a sweep.
+    expect(await health(mesh)).toMatchObject({ health: 'open', failures: 5 })
+    expect(
+      (await mesh.pairs()).find(({ registration, broker }) => registration === 'app-6' && broker === 'broker-1'),
+    ).toMatchObject({
+      state: 'lagging',
+    })
+    expect(await outcome(mesh, 'app-6', 1)).toBe('done')
+  })
+
+  it('is found well by one run alone, also after a restart of every process', async () => {
+    let nowMs = Date.now()
+    await using mesh = await meshOf(() => nowMs)
+    await makeSick(mesh)
+    await mesh.sandbox.broker(0).start()
+    const other = await mesh.another('second')
+    const elsewhere = () =>
+      other.engine.reconcilePair(mesh.pair('app-7'), { trigger: 'poll' }).then(
+        ({ status }) => status,
+        (error: unknown) => codeOf(error),
+      )
+    expect(await elsewhere()).toBe('BROKER_RESTING')
+    nowMs += 10_000
+    const [first, second] = await Promise.all([outcome(mesh, 'app-6'), elsewhere()])
+    // Who came second was told to rest, unless the first was done by then.
+    expect([first, second]).toContain('done')
+    expect(await outcome(mesh, 'app-7')).toBe('done')
+    expect(await health(mesh)).toEqual({ health: 'closed', failures: 0, rests: false, prober: null })
+  })
+
+  it('rests longer when the one run fails, and its next try is always on record', async () => {
+    let nowMs = Date.now()
+    await using mesh = await meshOf(() => nowMs)
+    await makeSick(mesh)
+    nowMs += 10_000
+    expect(await outcome(mesh, 'app-6')).toBe('BROKER_UNREACHABLE')
+    expect(await health(mesh)).toMatchObject({ health: 'open', failures: 6, rests: true })
+    nowMs += 5_000
+    expect(await outcome(mesh, 'app-6')).toBe('BROKER_RESTING')
+  })
+
+  it('is tried at once by a person, whose success ends the rest', async () => {
+    await using mesh = await meshOf()
+    await makeSick(mesh)
+    expect(await outcome(mesh, 'app-0', 0, 'operator')).toBe('BROKER_UNREACHABLE')
+    await mesh.sandbox.broker(0).start()
+    expect(await outcome(mesh, 'app-0', 0, 'operator')).toBe('done')
+    expect(await health(mesh)).toMatchObject({ health: 'closed', failures: 0 })
+    expect(await outcome(mesh, 'app-1')).toBe('done')
+  })
+
+  it('counts failures in a row: one success forgets them', async () => {
+    await using mesh = await meshOf()
+    for (const apps of [APPS.slice(0, 4), APPS.slice(4, 8)]) {
+      await mesh.sandbox.broker(0).stop()
+      for (const app of apps) expect(await outcome(mesh, app)).toMatch(/^BROKER_(UNREACHABLE|CONNECTION_LOST)$/)
+      await mesh.sandbox.broker(0).start()
+      expect(await outcome(mesh, apps[0] ?? '')).toBe('done')
+    }
+    expect(await health(mesh)).toMatchObject({ health: 'closed', failures: 0 })
+  })
+})
