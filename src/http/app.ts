@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
 import fastify, {
@@ -13,7 +12,7 @@ import fastify, {
   type RouteOptions,
 } from 'fastify'
 import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
-import { KeymeshError } from '../domain/errors.ts'
+import { InvalidInputError, KeymeshError } from '../domain/errors.ts'
 import { notFound } from '../domain/refusals.ts'
 import { findApiTokens } from '../store/api-tokens.ts'
 import { batched } from '../store/batched.ts'
@@ -25,6 +24,7 @@ import { productEventApiRoutes } from './apim/product-event-apis.ts'
 import { registrationRoutes } from './apim/registration-routes.ts'
 import { recordInTrail } from './audit-trail.ts'
 import { authenticate, type Principal, type SignedIn } from './authentication.ts'
+import { answerBrokenRequest, expectAnswer } from './broken-requests.ts'
 import type { HttpDependencies } from './dependencies.ts'
 import { answerError, failureOf } from './errors.ts'
 import { healthRoutes } from './health.ts'
@@ -101,6 +101,8 @@ export async function createApp(dependencies: HttpDependencies): Promise<App> {
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
+    // Node's own refusal has no body; ours is in the hook.
+    http: { requireHostHeader: false },
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: answerError,
     clientErrorHandler: answerBrokenRequest,
@@ -108,6 +110,8 @@ export async function createApp(dependencies: HttpDependencies): Promise<App> {
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(dependencies.checkAnswers === true ? serializerCompiler : () => JSON.stringify)
   app.setErrorHandler(answerError)
+  // An expectation that is not known is no reason to refuse; Node would, without a body.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   acceptJsonOnly(app)
   addHooks(app, dependencies)
   await addProtection(app, dependencies)
@@ -149,6 +153,8 @@ function addHooks(app: App, dependencies: HttpDependencies): void {
     },
   })
   app.addHook('onRequest', async (request, reply) => {
+    expectAnswer(request.raw, reply.raw)
+    refuseWithoutHost(request.raw)
     reply.header('x-request-id', request.id)
     // Answers hold what only this caller may see.
     reply.header('cache-control', 'no-store')
@@ -163,6 +169,12 @@ function addHooks(app: App, dependencies: HttpDependencies): void {
     }
   })
   app.addHook('onResponse', async (request, reply) => logAnswer(request, reply))
+}
+
+/** As RFC 9112 demands of HTTP/1.1. */
+function refuseWithoutHost({ httpVersion, headers }: IncomingMessage): void {
+  if (httpVersion !== '1.1' || headers.host !== undefined) return
+  throw new InvalidInputError('The request', [{ path: 'Host', message: 'must be given' }])
 }
 
 function known<Value>(value: Value | null | undefined, request: FastifyRequest): Value {
@@ -250,21 +262,4 @@ function watchForStop(app: App): { readonly stopping: boolean } {
     state.stopping = true
   })
   return state
-}
-
-/** What is no HTTP: answered in the one shape, on the bare connection. */
-function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || socket.destroyed) return
-  const timedOut = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
-  const status = timedOut ? '408 Request Timeout' : tooLarge ? '431 Request Header Fields Too Large' : '400 Bad Request'
-  const code = timedOut ? 'REQUEST_TIMED_OUT' : 'FST_ERR_BAD_URL'
-  const { answer } = failureOf(Object.assign(new Error('not HTTP'), { code }))
-  const body = JSON.stringify(answer)
-  if (socket.writable) {
-    socket.write(
-      `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-    )
-  }
-  socket.destroy(error)
 }
