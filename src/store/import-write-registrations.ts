@@ -159,7 +159,8 @@ export async function updateCredentials(
         id,
         secret: secret === null ? null : await sealer.seal(secret, credentialPlace(accountId, id, version)),
         version,
-        expiresAt: isoTime(expiresAtMs),
+        // A year of five digits has a sign and zeros before it in ISO 8601, which PostgreSQL does not read.
+        expiresAt: isoTime(expiresAtMs)?.replace(/^\+0*/, '') ?? null,
         revision: credentialRevision(consumerKey, version, expiresAtMs),
       })),
     )

@@ -126,6 +126,10 @@ describe('credentials', () => {
     expect((await call('PATCH', '/app-1/credentials/short-lived', { expiresAt: -1 })).body.data).toMatchObject({
       expiresAt: -1,
     })
+    // Written with five digits of a year.
+    const late = Date.UTC(12_345, 0)
+    const extended = await call('PATCH', '/app-1/credentials/short-lived', { expiresAt: late })
+    expect(extended).toMatchObject({ status: 200, body: { data: { expiresAt: late } } })
     const refused = await call('PATCH', '/app-1/credentials/short-lived', { expiresAt: 1000 })
     expect(refused).toMatchObject({ status: 400, body: { validationDetails: { expiresAt: [expect.any(String)] } } })
   })
