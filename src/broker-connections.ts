@@ -98,6 +98,7 @@ function shared(port: BrokerPort): BrokerPort {
     list: (kind, signal) => port.list(kind, signal),
     members: (ref, signal) => port.members(ref, signal),
     queuedMessages: (name, signal) => port.queuedMessages(name, signal),
+    connections: (name, signal) => port.connections(name, signal),
     update: (ref, attributes, password, signal) => port.update(ref, attributes, password, signal),
     addMember: (ref, kind, member, signal) => port.addMember(ref, kind, member, signal),
     removeMember: (ref, kind, member, signal) => port.removeMember(ref, kind, member, signal),

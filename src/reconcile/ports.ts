@@ -11,6 +11,13 @@ export interface BrokerFacts {
   readonly basicAuthentication: { readonly enabled: boolean; readonly type: string }
 }
 
+/** Connections that the clients of a client username hold, of those that its client profile allows. */
+export interface ClientUsernameConnections {
+  /** Counted up to the limit. */
+  readonly open: number
+  readonly limit: number
+}
+
 /**
  * A broker's management side. `null` means absent, and only the broker's own word makes it so (SEMP error code 6 on a
  * message VPN that was read); every other failure throws a KeymeshError with a code and a fate.
@@ -32,6 +39,8 @@ export interface BrokerPort {
   ): Promise<Readonly<Partial<Record<MemberKind, readonly string[]>>> | null>
   /** Messages that a queue holds; null when the queue is absent or the broker cannot tell. */
   queuedMessages(queueName: string, signal?: AbortSignal): Promise<number | null>
+  /** Null when the client username is absent, the limit is too high to be near, or the broker cannot tell. */
+  connections(clientUsername: string, signal?: AbortSignal): Promise<ClientUsernameConnections | null>
   /** Throws `ALREADY_EXISTS` when the name is taken. The password is for a client username only. */
   create(object: BrokerObject, password: Secret | null, signal?: AbortSignal): Promise<void>
   /** Writes only the attributes given. Throws `NOT_FOUND` when the object is absent. */

@@ -3,6 +3,8 @@ import type { ObjectCollection, StoredObject } from './object-collection.ts'
 
 /** A simulated client connection; `queueName` when it consumes from a queue. */
 export interface ConnectedClient {
+  /** The broker's own name for the connection. */
+  readonly clientName: string
   readonly clientUsername: string
   readonly queueName: string | null
 }
@@ -24,6 +26,7 @@ export class AccountTable {
   readonly #msgVpn: () => StoredObject | undefined
   readonly #usernames: () => ObjectCollection | undefined
   readonly #clients = new Map<ConnectedClient, (() => void) | null>()
+  #connections = 0
   /** Clients that the broker disconnected since the last reset. */
   clientsDropped = 0
   /** Consumers whose binding to a queue the broker ended since the last reset. */
@@ -53,7 +56,9 @@ export class AccountTable {
   }
 
   connect(clientUsername: string, options: ConnectOptions = {}): ConnectedClient {
-    const client: ConnectedClient = { clientUsername, queueName: options.queueName ?? null }
+    this.#connections += 1
+    const clientName = `#client/${this.#connections}`
+    const client: ConnectedClient = { clientName, clientUsername, queueName: options.queueName ?? null }
     this.#clients.set(client, options.onDrop ?? null)
     return client
   }

@@ -6,6 +6,7 @@ import {
   SUBSCRIBE_TOPIC_EXCEPTION_ATTRIBUTES,
 } from './acl-profile-attributes.ts'
 import { type Attributes, defaultOf, type Scope, type Value, type Values } from './attribute.ts'
+import { CLIENT_ATTRIBUTES } from './client-attributes.ts'
 import { CLIENT_PROFILE_ATTRIBUTES } from './client-profile-attributes.ts'
 import { CLIENT_USERNAME_ATTRIBUTE_ATTRIBUTES, CLIENT_USERNAME_ATTRIBUTES } from './client-username-attributes.ts'
 import { MSG_VPN_ATTRIBUTES } from './msg-vpn-attributes.ts'
@@ -153,6 +154,15 @@ export const QUEUES = objectTable({
       updatable: false,
     }),
   ],
+})
+
+/** Connections of a message VPN: the monitoring API alone has them. */
+export const CLIENTS = objectTable({
+  definition: 'MsgVpnClient',
+  collection: 'clients',
+  label: 'Client',
+  keys: ['clientName'],
+  attributes: CLIENT_ATTRIBUTES,
 })
 
 export const MSG_VPNS = objectTable({

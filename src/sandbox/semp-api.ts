@@ -1,7 +1,7 @@
 import type { BrokerModel } from './broker-model.ts'
 import { notFound } from './broker-model.ts'
-import { MONITOR_VIEWS, type MonitorView } from './monitor-views.ts'
-import type { StoredObject } from './object-collection.ts'
+import { MONITOR_VIEWS, MONITORED_ONLY, type MonitorView } from './monitor-views.ts'
+import type { ObjectCollection, StoredObject } from './object-collection.ts'
 import type { ObjectTable } from './object-tables.ts'
 import {
   type Answer,
@@ -62,7 +62,7 @@ export class SempApi {
       const base = isMonitor ? MONITOR_BASE : CONFIG_BASE
       const relative = path.slice(base.length)
       if (relative === '/about/api') return this.#about(request, echo, base, rawQuery)
-      const target = readPath(relative)
+      const target = isMonitor ? readPath(relative, MONITORED_ONLY) : readPath(relative)
       const monitor = isMonitor ? this.#monitorView(target, path, request.method) : null
       const context = { request, echo, target, monitor, base: request.origin + base }
       return target.object === null ? this.#onCollection(context, rawQuery) : this.#onObject(context, rawQuery)
@@ -114,8 +114,7 @@ export class SempApi {
     }
     const projection = this.#projection(context, readQuery(rawQuery, 'object').select)
     if (request.method === 'GET') {
-      const owner = this.#model.owner(target.parents)
-      const object = this.#model.childOf(owner, target.table)?.get(step.key)
+      const object = this.#collection(context)?.get(step.key)
       if (object === undefined) throw notFound(step)
       return this.#one(context, object, projection)
     }
@@ -130,9 +129,8 @@ export class SempApi {
     const inherited = inheritedValues(target.parents)
     const projection = this.#projection(context, query.select)
     const filter = query.where.length > 0 ? compileWhere(table, query.where) : null
-    const collection = this.#model.childOf(this.#model.owner(target.parents), table)
     const page = readPage(
-      collection,
+      this.#collection(context),
       { count: Math.min(query.count ?? DEFAULT_COUNT, table.maximumCount), cursor: query.cursor },
       filter && ((object) => filter(object.values, inherited)),
       { ...this.#model.options.paging, seed: this.#model.options.seed },
@@ -147,6 +145,13 @@ export class SempApi {
       links: page.objects.map((object) => linksOf(uri, table, identityOf(object, table))),
       meta: page.cursor === null ? {} : { paging: pagingOf(uri, rawQuery, page.cursor) },
     })
+  }
+
+  /** Throws `NOT_FOUND` when a parent is missing. */
+  #collection({ target, monitor }: Context): ObjectCollection | undefined {
+    const owner = this.#model.owner(target.parents)
+    const msgVpnName = target.parents[0]?.key ?? ''
+    return monitor?.objects?.(this.#model, msgVpnName) ?? this.#model.childOf(owner, target.table)
   }
 
   #one(context: Context, object: StoredObject, projection: Projection): Answer {

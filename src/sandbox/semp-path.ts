@@ -35,13 +35,17 @@ function readStep(table: ObjectTable, segment: string, path: string): PathStep {
   return { table, identity, key: identity.length === 1 ? (identity[0] ?? '') : identity.join(',') }
 }
 
-/** Reads `/msgVpns/…`, the part of a path behind the API's base path. Throws `INVALID_PATH`. */
-export function readPath(path: string): CollectionPath {
+/**
+ * Reads `/msgVpns/…`, the part of a path behind the API's base path; `more` are collections of a message VPN beside
+ * those that can be configured. Throws `INVALID_PATH`.
+ */
+export function readPath(path: string, more: ReadonlyMap<string, ObjectTable> = new Map()): CollectionPath {
   const segments = path.split('/')
   const parents: PathStep[] = []
   let tables: ReadonlyMap<string, ObjectTable> = ROOTS
   for (let index = 1; index < segments.length; index += 2) {
-    const table = tables.get(segments[index] ?? '')
+    const name = segments[index] ?? ''
+    const table = tables.get(name) ?? (parents.length === 1 ? more.get(name) : undefined)
     if (table === undefined) throw noPath(path)
     const segment = segments[index + 1]
     if (segment === undefined) return { parents, table, object: null }

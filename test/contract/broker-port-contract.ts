@@ -10,6 +10,10 @@ export interface ContractSubject extends AsyncDisposable {
   removeMsgVpn(): void
   passwordOf(clientUsername: string): string | null | undefined
   setQueuedMessages(queueName: string, count: number): void
+  /** Sets how many connections a client profile allows per client username. */
+  limitConnections(clientProfile: string, limit: number): void
+  /** One more client is connected. */
+  connect(clientUsername: string): void
   /** Writes that reached the broker so far. */
   writes(): number
 }
@@ -74,6 +78,7 @@ export function brokerPortContract(name: string, makeSubject: () => Promise<Cont
         () => port.addMember(ACL, 'publishTopicExceptions', 'a'),
         () => port.removeMember(ACL, 'publishTopicExceptions', 'a'),
         () => port.delete(ACL),
+        () => port.connections(USER.name),
       ]
       for (const attempt of attempts) expect((await failureOf(attempt())).code).toBe('MSG_VPN_NOT_FOUND')
     })
@@ -239,6 +244,31 @@ export function brokerPortContract(name: string, makeSubject: () => Promise<Cont
       expect(await port.queuedMessages(QUEUE.name)).toBe(3)
     })
 
+    it('connections are told where the client profile limits them: those of the client username, up to the limit', async () => {
+      const others = ['user-10', 'user-1,x', "o'neil%2C #&"].map((name) => ({ kind: 'clientUsername', name }) as const)
+      await port.create(object(PROFILE), null)
+      for (const user of [USER, ...others]) {
+        await port.create(object(user, { clientProfileName: PROFILE.name }), new Secret('x'))
+      }
+      subject.limitConnections(PROFILE.name, 150)
+      expect(await port.connections(USER.name)).toEqual({ open: 0, limit: 150 })
+      for (const user of others) {
+        subject.connect(user.name)
+        expect(await port.connections(user.name)).toEqual({ open: 1, limit: 150 })
+      }
+      for (let count = 0; count < 120; count += 1) subject.connect(USER.name)
+      expect(await port.connections(USER.name)).toEqual({ open: 120, limit: 150 })
+      for (let count = 0; count < 40; count += 1) subject.connect(USER.name)
+      expect(await port.connections(USER.name)).toEqual({ open: 150, limit: 150 })
+    })
+
+    it('connections that nobody limits, and those of an absent client username, are null', async () => {
+      await port.create(object(USER), new Secret('x'))
+      subject.connect(USER.name)
+      expect(await port.connections(USER.name)).toBeNull()
+      expect(await port.connections('absent')).toBeNull()
+    })
+
     const badNames: readonly ObjectRef[] = [
       { kind: 'clientUsername', name: '' },
       { kind: 'clientUsername', name: 'x'.repeat(190) },
@@ -299,6 +329,7 @@ export function brokerPortContract(name: string, makeSubject: () => Promise<Cont
       const before = subject.writes()
       expect((await failureOf(port.create(object(QUEUE), null, signal))).code).toBe('ABORTED')
       expect((await failureOf(port.get(QUEUE, signal))).code).toBe('ABORTED')
+      expect((await failureOf(port.connections(USER.name, signal))).code).toBe('ABORTED')
       expect(subject.writes()).toBe(before)
     })
 

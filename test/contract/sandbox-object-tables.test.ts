@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import type { Attribute, Scope } from '../../src/sandbox/attribute.ts'
+import { CLIENT_ATTRIBUTES } from '../../src/sandbox/client-attributes.ts'
 import { MONITORED_CLIENT_USERNAME_ATTRIBUTES, MONITORED_QUEUE_ATTRIBUTES } from '../../src/sandbox/monitor-views.ts'
 import { MSG_VPNS, type ObjectTable } from '../../src/sandbox/object-tables.ts'
 
@@ -196,6 +197,9 @@ describe.skipIf(!isPresent)('the sandbox tables agree with the SEMP 2.49 descrip
     const monitor = readSpecification('semp-v2-monitor.json').definitions
     expect(Object.keys(monitor.MsgVpnQueue?.properties ?? {})).toEqual(
       expect.arrayContaining([...MONITORED_QUEUE_ATTRIBUTES]),
+    )
+    expect(Object.keys(monitor.MsgVpnClient?.properties ?? {})).toEqual(
+      expect.arrayContaining(Object.keys(CLIENT_ATTRIBUTES)),
     )
     expect(Object.keys(monitor.MsgVpnClientUsername?.properties ?? {}).sort()).toEqual([
       ...MONITORED_CLIENT_USERNAME_ATTRIBUTES,

@@ -56,6 +56,9 @@ const contractSubject = async (
     passwordOf: (clientUsername: string) => broker.state.passwordOf(clientUsername),
     setQueuedMessages: (queueName: string, count: number) =>
       broker.state.setQueued(queueName, { messages: count, bytes: count * 100 }),
+    limitConnections: (clientProfile: string, limit: number) =>
+      broker.state.clientProfiles.change(clientProfile, { maxConnectionCountPerClientUsername: limit }),
+    connect: (clientUsername: string) => void broker.state.connect(clientUsername),
     writes: () => broker.requests.writes,
     [Symbol.asyncDispose]: () => started[Symbol.asyncDispose](),
   }
@@ -141,6 +144,39 @@ describe('the Solace adapter on a simulated broker', () => {
     await expect(port.create(object(QUEUE), null)).rejects.toMatchObject({ code: 'BROKER_CONNECTION_LOST' })
     expect(broker.requests.writes).toBe(1)
     await expect(port.create(object(QUEUE), null)).rejects.toMatchObject({ code: 'ALREADY_EXISTS' })
+  })
+
+  it('asks for connections once a minute while no client profile limits them, and once a login where one does', async () => {
+    await using started = await start({ paging: { shortPageRate: 0, emptyPageRate: 0 } })
+    const { broker, port } = started
+    broker.state.clientUsernames.put('one')
+    await port.facts()
+    broker.requests.reset()
+    for (let count = 0; count < 5; count += 1) expect(await port.connections('one')).toBeNull()
+    expect(broker.requests.snapshot().byOperation).toEqual({ 'list clientProfiles': 1 })
+    await using limited = await start({ paging: { shortPageRate: 0, emptyPageRate: 0 } })
+    limited.broker.state.clientUsernames.put('one')
+    limited.broker.state.clientProfiles.change('default', { maxConnectionCountPerClientUsername: 1000 })
+    limited.broker.requests.reset()
+    for (let count = 0; count < 2; count += 1) expect(await limited.port.connections('one')).toMatchObject({ open: 0 })
+    expect(limited.broker.requests.snapshot().byOperation).toEqual({
+      'list clientProfiles': 1,
+      'get clientUsernames': 2,
+      'list clients': 2,
+    })
+  })
+
+  it.each([
+    ['SMF', { serviceSmfMaxConnectionCountPerClientUsername: 3 }, 3],
+    ['web transport', { serviceWebMaxConnectionCountPerClientUsername: 2 }, 2],
+    ['SMF, which is off', { serviceSmfMaxConnectionCountPerClientUsername: 0 }, 7],
+    ['all', { maxConnectionCountPerClientUsername: 0 }, 0],
+  ])('takes the smallest limit that a client profile has: of %s', async (_, limits, limit) => {
+    await using started = await start()
+    const { broker, port } = started
+    broker.state.clientProfiles.change('default', { maxConnectionCountPerClientUsername: 7, ...limits })
+    broker.state.clientUsernames.put('one')
+    expect(await port.connections('one')).toEqual({ open: 0, limit })
   })
 
   it('reads a kind by pages of 100, a profile by two listings and a queue by one', async () => {

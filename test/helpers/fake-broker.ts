@@ -16,7 +16,7 @@ import {
 } from '../../src/domain/broker-object.ts'
 import { type Fate, KeymeshError } from '../../src/domain/errors.ts'
 import type { Secret } from '../../src/domain/secret.ts'
-import type { BrokerFacts, BrokerPort } from '../../src/reconcile/ports.ts'
+import type { BrokerFacts, BrokerPort, ClientUsernameConnections } from '../../src/reconcile/ports.ts'
 
 type Attributes = Readonly<Record<string, AttributeValue>>
 
@@ -110,6 +110,10 @@ export class FakeBroker implements BrokerPort {
   readonly passwords = new Map<string, string>()
   /** Messages by queue name; 0 when not set. `null`: the broker cannot tell. */
   readonly messages = new Map<string, number | null>()
+  /** Connections that a client profile allows per client username; no limit when not set. */
+  readonly connectionLimits = new Map<string, number>()
+  /** Open connections by client username. */
+  readonly connected = new Map<string, number>()
   msgVpnMissing = false
   msgVpnEnabled = true
   basicAuthentication: BrokerFacts['basicAuthentication']
@@ -217,6 +221,16 @@ export class FakeBroker implements BrokerPort {
       if (this.#lookUp(ref) === null) return null
       const count = this.messages.get(queueName)
       return count === undefined ? 0 : count
+    })
+  }
+
+  async connections(clientUsername: string, signal?: AbortSignal): Promise<ClientUsernameConnections | null> {
+    const ref = { kind: 'clientUsername', name: clientUsername } as const
+    checkObjectName(ref)
+    return this.#run('connections', ref, signal, () => {
+      const limit = this.connectionLimits.get(String(this.#lookUp(ref)?.attributes.clientProfileName))
+      if (limit === undefined) return null
+      return { open: Math.min(this.connected.get(clientUsername) ?? 0, limit), limit }
     })
   }
 

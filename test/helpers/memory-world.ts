@@ -124,6 +124,7 @@ export function brokerPort(broker: FakeBroker): BrokerPort {
     list: broker.list.bind(broker),
     members: broker.members.bind(broker),
     queuedMessages: broker.queuedMessages.bind(broker),
+    connections: broker.connections.bind(broker),
     create: broker.create.bind(broker),
     update: broker.update.bind(broker),
     addMember: broker.addMember.bind(broker),

@@ -213,6 +213,21 @@ describe('the monitoring API', () => {
     expect(list.collections).toMatchObject([{ msgs: { count: 3 } }])
   })
 
+  it('shows who is connected, and the configuration API does not', async () => {
+    const { state } = sandbox.broker()
+    const clients = [state.connect('ann'), state.connect('ann'), state.connect('nobody-knows')]
+    const list = await full.send(['GET', `${MONITOR}/clients?where=clientUsername==ann&select=clientUsername`])
+    expect(list.data).toEqual([{ clientUsername: 'ann' }, { clientUsername: 'ann' }])
+    const name = encodeURIComponent(clients[2]?.clientName ?? '')
+    const one = await full.send(['GET', `${MONITOR}/clients/${name}`])
+    expect(one.data).toMatchObject({ clientUsername: 'nobody-knows', clientProfileName: 'default' })
+    for (const client of clients) state.accounts.disconnect(client)
+    expect(await full.send(['GET', `${MONITOR}/clients/${name}`])).toMatchObject({ code: 6 })
+    expect((await full.send(['GET', `${MONITOR}/clients`])).data).toEqual([])
+    expect(await full.send(['GET', 'clients'])).toMatchObject({ code: 535 })
+    expect(await full.send(['GET', '/SEMP/v2/monitor/msgVpns/other/clients'])).toMatchObject({ code: 6 })
+  })
+
   it('takes no writes', async () => {
     expect(await full.send(['DELETE', `${MONITOR}/queues/queue%2F1`])).toMatchObject({ httpStatus: 400, code: 14 })
   })

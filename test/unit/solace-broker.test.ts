@@ -314,3 +314,78 @@ describe('the messages of a queue', () => {
     )
   })
 })
+
+describe('connections', () => {
+  const profile = (limit: number) => ({
+    clientProfileName: 'small',
+    maxConnectionCountPerClientUsername: limit,
+    serviceSmfMaxConnectionCountPerClientUsername: 200_000,
+    serviceWebMaxConnectionCountPerClientUsername: 200_000,
+  })
+  const alice = {
+    clientUsername: 'alice',
+    enabled: true,
+    aclProfileName: 'acl',
+    clientProfileName: 'small',
+    guaranteedEndpointPermissionOverrideEnabled: false,
+    subscriptionManagerEnabled: false,
+  }
+  /** A broker that answers all that is asked on the way, unless a part of the path is told to answer otherwise. */
+  const answering = (instead: Readonly<Record<string, Answer>>): Answer =>
+    afterFacts((request, response) => {
+      const told = Object.entries(instead).find(([part]) => request.url.includes(part))?.[1]
+      if (told !== undefined) told(request, response)
+      else if (request.url.includes('/clientProfiles')) sendData(response, [profile(5)])
+      else if (request.url.includes('/clientUsernames/')) sendData(response, alice)
+      else sendData(response, [{ clientUsername: 'alice' }, { clientUsername: 'alice' }])
+    })
+  const refuse =
+    (code: number, status: string): Answer =>
+    (_request, response) =>
+      sendRefusal(response, code, status)
+
+  it.each<[string, Readonly<Record<string, Answer>>]>([
+    ['that has no monitoring API', { '/monitor/': refuse(535, 'INVALID_PATH') }],
+    ['whose monitoring API knows no such collection', { '/monitor/': refuse(6, 'NOT_FOUND') }],
+    ['that does not list by client username', { '/monitor/': refuse(11, 'INVALID_PARAMETER') }],
+    ['that does not let the SEMP user monitor', { '/monitor/': refuse(72, 'UNAUTHORIZED') }],
+    ['that does not let the SEMP user read client profiles', { '/clientProfiles': refuse(72, 'UNAUTHORIZED') }],
+    ['whose client profiles have no such limit', { '/clientProfiles': refuse(11, 'INVALID_PARAMETER') }],
+    [
+      'that limits to more than a probe can fill',
+      { '/clientProfiles': (_, response) => sendData(response, [profile(1001)]) },
+    ],
+  ])('are null on a broker %s', async (_name, instead) => {
+    await withPort(answering(instead), async ({ port }) => {
+      await port.facts()
+      expect(await port.connections('alice')).toBeNull()
+    })
+  })
+
+  it('are of the client username alone, whatever the broker makes of the condition', async () => {
+    const mixed: Answer = (_request, response) =>
+      sendData(response, [{ clientUsername: 'alice2' }, { clientUsername: 'alice' }])
+    await withPort(answering({ '/monitor/': mixed }), async ({ port, double }) => {
+      await port.facts()
+      expect(await port.connections('alice')).toEqual({ open: 1, limit: 5 })
+      const { searchParams, pathname } = new URL(double.requests.at(-1)?.url ?? '', double.url)
+      expect(pathname).toBe('/SEMP/v2/monitor/msgVpns/test-vpn/clients')
+      expect(searchParams.get('where')).toBe('clientUsername==alice')
+    })
+  })
+
+  it.each(['/clientProfiles', '/clientUsernames/', '/monitor/'])(
+    'are an error when the broker does not answer for %s, and are asked for anew',
+    async (part) => {
+      let broken = true
+      const answer: Answer = (request, response) =>
+        broken && request.url.includes(part) ? response.destroy() : answering({})(request, response)
+      await withPort(answer, async ({ port }) => {
+        await port.facts()
+        expect((await failureOf(port.connections('alice'))).fate).toBe('retry')
+        broken = false
+        expect(await port.connections('alice')).toEqual({ open: 2, limit: 5 })
+      })
+    },
+  )
+})

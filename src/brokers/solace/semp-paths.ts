@@ -43,6 +43,10 @@ export class SempPaths {
     return `${this.memberCollection(ref, collection)}/${key}`
   }
 
+  get monitoredClients(): string {
+    return `${this.#monitorMsgVpn}/clients`
+  }
+
   monitoredQueue(queueName: string): string {
     return `${this.#monitorMsgVpn}/queues/${encodePart(queueName)}`
   }
@@ -52,9 +56,10 @@ export class SempPaths {
 export const withSelect = (path: string, attributes: readonly string[]): string =>
   `${path}?select=${attributes.join(',')}`
 
-/** `cursor` is in the encoded form that {@link nextCursor} gives. */
-export function pagePath(path: string, attributes: readonly string[], cursor: string | null): string {
-  const firstPage = `${withSelect(path, attributes)}&count=${PAGE_SIZE}`
+/** `cursor` is in the encoded form that {@link nextCursor} gives; the values in `where` are encoded, too. */
+export function pagePath(path: string, attributes: readonly string[], cursor: string | null, where?: string): string {
+  const filter = where === undefined ? '' : `&where=${where}`
+  const firstPage = `${withSelect(path, attributes)}${filter}&count=${PAGE_SIZE}`
   return cursor === null ? firstPage : `${firstPage}&cursor=${cursor}`
 }
 

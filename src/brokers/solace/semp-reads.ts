@@ -10,6 +10,8 @@ export interface SempRead<Shape> {
   readonly kind: string
   readonly path: string
   readonly select: readonly string[]
+  /** A condition on what is listed, its value encoded. */
+  readonly where?: string
   readonly describe: () => string
   /** Of `data`. */
   readonly schema: z.ZodType<Shape>
@@ -40,7 +42,7 @@ export async function* readPages<Row>(
 ): AsyncGenerator<readonly Row[]> {
   const { kind, describe } = read
   const fetchPage = (cursor: string | null): Promise<SempAnswer> => {
-    const path = pagePath(read.path, read.select, cursor)
+    const path = pagePath(read.path, read.select, cursor, read.where)
     const answer = client.send({ method: 'GET', kind, path, describe, signal })
     // It is awaited when its turn comes, which may be after it failed, or never.
     answer.catch(() => undefined)

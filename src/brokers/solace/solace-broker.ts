@@ -2,7 +2,8 @@ import type { AttributeValue, BrokerObject, MemberKind, ObjectKind, ObjectRef } 
 import type { ManagementSettings } from '../../domain/catalogue.ts'
 import { codeOf } from '../../domain/errors.ts'
 import type { Secret } from '../../domain/secret.ts'
-import type { BrokerFacts, BrokerPort } from '../../reconcile/ports.ts'
+import type { BrokerFacts, BrokerPort, ClientUsernameConnections } from '../../reconcile/ports.ts'
+import { ClientConnections, cannotTell } from './client-connections.ts'
 import { MsgVpnWitness } from './msg-vpn-witness.ts'
 import { SempClient, type SempClientOptions, type SempRequest } from './semp-client.ts'
 import { SempPaths } from './semp-paths.ts'
@@ -61,11 +62,13 @@ class SolaceSempBroker implements SolaceBroker {
   readonly #client: SempClient
   readonly #paths: SempPaths
   readonly #msgVpn: MsgVpnWitness
+  readonly #connections: ClientConnections
 
   constructor(settings: ManagementSettings, client: SempClient, msgVpnFreshMs: number) {
     this.#client = client
     this.#paths = new SempPaths(settings.msgVpnName)
     this.#msgVpn = new MsgVpnWitness(client, settings.msgVpnName, this.#paths.msgVpn, msgVpnFreshMs)
+    this.#connections = new ClientConnections(client, this.#paths)
   }
 
   get requestCount(): number {
@@ -151,6 +154,21 @@ class SolaceSempBroker implements SolaceBroker {
     } catch (error) {
       if (CANNOT_COUNT.has(codeOf(error))) return null
       throw error
+    }
+  }
+
+  async connections(clientUsername: string, signal?: AbortSignal): Promise<ClientUsernameConnections | null> {
+    const ref = { kind: 'clientUsername', name: clientUsername } as const
+    checkObjectName(ref)
+    try {
+      const limits = await this.#connections.limits(signal)
+      const user = limits.size === 0 ? null : await this.get(ref, signal)
+      const limit = limits.get(String(user?.attributes.clientProfileName))
+      return limit === undefined ? null : { open: await this.#connections.count(clientUsername, limit, signal), limit }
+    } catch (error) {
+      if (!cannotTell(error)) throw error
+      if (codeOf(error) === 'NOT_FOUND') await this.#msgVpn.read(signal)
+      return null
     }
   }
 
