@@ -25,6 +25,8 @@ export async function openPostgresEngine(options: PostgresEngineOptions): Promis
   // Each queue and worker adds a listener of its own.
   pool.setMaxListeners(0)
   pool.on('error', options.onError)
+  // One that breaks while it is lent out tells its query, and itself as an error that would end the process.
+  pool.on('connect', (client) => client.on('error', () => undefined))
   let workers = 0
   const resize = (change: 1 | -1): void => {
     workers += change
@@ -64,8 +66,9 @@ function poolConfig(connectionString: string): pg.PoolConfig {
     connectionString: url.href,
     options: [given, `-c search_path=${QUEUE_SCHEMA}`].filter((part) => part !== null).join(' '),
     application_name: 'keymesh-queue',
-    // LISTEN notices a broken network only this way.
+    // LISTEN notices a broken network only this way, and in seconds: left alone the system asks after two hours.
     keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
     connectionTimeoutMillis: 10_000,
   }
 }

@@ -25,14 +25,23 @@ export interface DatabaseOptions {
 // int8 as a number: generations, versions and ids of ours stay far below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text))
 
+/**
+ * A connection that breaks while it is lent out tells its query, and itself as an error that nobody listens to, which
+ * would end the process.
+ */
+function survivePoolErrors(pool: pg.Pool): void {
+  pool.on('connect', (client) => client.on('error', () => undefined))
+}
+
 export function openDatabase(options: DatabaseOptions): OpenDatabase {
   const pool = new pg.Pool({
     connectionString: options.connectionString,
     max: options.maxConnections,
     application_name: 'keymesh',
     ...(options.waitForDisk === false ? { options: '-c synchronous_commit=off' } : {}),
-    // A broken network is noticed instead of waited for.
+    // A broken network is noticed in seconds; left alone the system asks after two hours.
     keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
     connectionTimeoutMillis: 10_000,
   })
   let closing = false
@@ -40,6 +49,7 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
     // A connection that is being given back may still be told that its server stops.
     if (!closing) options.onIdleError(error)
   })
+  survivePoolErrors(pool)
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
   const close = (): Promise<void> => {
     closing = true

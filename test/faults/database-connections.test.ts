@@ -1,0 +1,99 @@
+import { sql } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import { openQueueBackend } from '../../src/queue/queue-backend.ts'
+import { openDatabase } from '../../src/store/database.ts'
+import { withDatabase } from '../helpers/database.ts'
+import { type FaultProxy, startFaultProxy } from '../helpers/fault-proxy.ts'
+import { until } from '../helpers/service.ts'
+
+const database = withDatabase()
+
+async function proxied(): Promise<{ readonly proxy: FaultProxy; readonly connectionString: string }> {
+  const url = new URL(database().connectionString)
+  const proxy = await startFaultProxy(Number(url.port))
+  url.port = String(proxy.port)
+  return { proxy, connectionString: url.href }
+}
+
+const errorOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => null,
+    (error: unknown) => error,
+  )
+
+/** Its server goes on with a query whose client is gone. */
+const SLEEPERS = `from pg_stat_activity where query like 'select pg_sleep%' and datname = current_database()`
+
+/** An error that nobody listens to fails the run, whatever these tests say. */
+describe('a database connection that breaks', () => {
+  it('under a query fails the query, and the next one works', async () => {
+    const { proxy, connectionString } = await proxied()
+    await using _ = proxy
+    const idle: Error[] = []
+    const { db, close } = openDatabase({
+      connectionString,
+      maxConnections: 2,
+      onIdleError: (error) => idle.push(error),
+    })
+    const query = errorOf(sql`select pg_sleep(60)`.execute(db))
+    const { pool } = database()
+    await until('it runs', async () => ((await pool.query(`select ${SLEEPERS}`)).rows.length > 0 ? true : null))
+    proxy.resetAll()
+    expect(await query).toBeInstanceOf(Error)
+    expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }])
+    expect(idle).toEqual([])
+    await pool.query(`select pg_terminate_backend(pid) ${SLEEPERS}`)
+    await close()
+  })
+
+  it('between two queries of a transaction rolls it back, and the next one works', async () => {
+    const { proxy, connectionString } = await proxied()
+    await using _ = proxy
+    const { db, close } = openDatabase({ connectionString, maxConnections: 2, onIdleError: () => undefined })
+    await sql`create table if not exists broken (id integer)`.execute(db)
+    const transaction = db.transaction().execute(async (trx) => {
+      await sql`insert into broken values (1)`.execute(trx)
+      proxy.resetAll()
+      await until('the reset is here', () => (proxy.open === 0 ? true : null))
+      await sql`insert into broken values (2)`.execute(trx)
+    })
+    expect(await errorOf(transaction)).toBeInstanceOf(Error)
+    expect((await sql`select * from broken`.execute(db)).rows).toEqual([])
+    await close()
+  })
+
+  it('of the queue, lent out or not, is reported at most and replaced', async () => {
+    const { proxy, connectionString } = await proxied()
+    await using _ = proxy
+    const observer = { onError: () => undefined, onJobFailed: () => undefined }
+    const backend = await openQueueBackend({ connectionString, observer })
+    const ran: string[] = []
+    const worker = backend.worker(
+      'some-queue',
+      async ({ name }) => {
+        ran.push(name)
+        return { status: 'done' }
+      },
+      { concurrency: 2 },
+    )
+    const add = () => backend.queue('some-queue').add([{ name: 'prune-records', payload: {} }])
+    await add()
+    await until('it works', () => (ran.length === 1 ? true : null))
+    for (let round = 0; round < 5; round += 1) {
+      const added = add().catch(() => undefined)
+      proxy.resetAll()
+      await added
+    }
+    const before = ran.length
+    // An idle connection may not know yet that it is gone.
+    await until('a job is taken', () =>
+      add().then(
+        () => true,
+        () => null,
+      ),
+    )
+    await until('it works again', () => (ran.length > before ? true : null))
+    await worker.close(5_000)
+    await backend.close()
+  })
+})
