@@ -159,34 +159,55 @@ async function withParts(pass: Pass, listed: ListedRegistration): Promise<Portal
   }
 }
 
+interface AskedVersion {
+  readonly id: string
+  readonly version: string
+  /** Of one access request for it; null when none can stand in a path. */
+  readonly requestPath: string | null
+}
+
 /** Versions that are not shown, or no more, and that access requests were made for. */
 async function readAskedVersions(
-  { client, findings, signal }: Pass,
+  pass: Pass,
   shown: ReadonlyMap<string, ListedProduct>,
   registrations: readonly PortalRegistration[],
 ): Promise<readonly ListedProduct[]> {
-  const asked = new Map<string, { readonly id: string; readonly version: string }>()
+  const paths = requestPaths(registrations)
+  const asked = new Map<string, AskedVersion>()
   for (const { productId: id, productVersion: version, state } of registrations.flatMap(
     (each) => each.accessRequests,
   )) {
     if (state === 'REJECTED' || state === 'REVOKED' || shown.get(id)?.version.version === version) continue
-    asked.set(JSON.stringify([id, version]), { id, version })
+    const name = keyOf(id, version)
+    asked.set(name, { id, version, requestPath: paths.get(name) ?? null })
   }
   const versions: ListedProduct[] = []
-  await concurrently(asked.values(), AT_A_TIME, async ({ id, version }) => {
-    const found = await client.find(`${PRODUCTS}/${id}/history/${encodeURIComponent(version)}`, signal)
-    const unread = { kind: 'productVersion', id, version } as const
-    if (found === null) {
-      findings.leave(unread, `Version ${version} of product ${id} is asked for and not shown; it stays as stored.`)
-      return
-    }
-    const reading = readProduct(found, findings, { asDetail: true })
-    if (reading.kind === 'read') versions.push(reading.listed)
+  await concurrently(asked.values(), AT_A_TIME, async (each) => {
+    const listed = await readAskedVersion(pass, each)
+    if (listed !== null) versions.push(listed)
   })
   return versions.sort((one, other) => compared(nameOf(one), nameOf(other)))
 }
 
-const nameOf = ({ product, version }: ListedProduct): string => `${product.id} ${version.version}`
+/** A version that is hidden and one that was deleted look the same, but for what requests for them have left. */
+async function readAskedVersion(pass: Pass, { id, version, requestPath }: AskedVersion): Promise<ListedProduct | null> {
+  const { client, findings, signal } = pass
+  const found = await client.find(`${PRODUCTS}/${id}/history/${encodeURIComponent(version)}`, signal)
+  if (found !== null) {
+    const reading = readProduct(found, findings, { asDetail: true })
+    return reading.kind === 'read' ? reading.listed : null
+  }
+  if (requestPath !== null) {
+    const left = await client.list(`${requestPath}/eventApis`, (item) => item, signal)
+    if (left.length === 0) return null
+  }
+  const unread = { kind: 'productVersion', id, version } as const
+  findings.leave(unread, `Version ${version} of product ${id} is asked for and not shown; it stays as stored.`)
+  return null
+}
+
+const keyOf = (id: string, version: string): string => `${id} ${version}`
+const nameOf = ({ product, version }: ListedProduct): string => keyOf(product.id, version.version)
 const compared = (one: string, other: string): number => (one < other ? -1 : Number(one > other))
 
 /** Not every service has them, and nothing that is on a broker depends on them. */
@@ -257,7 +278,7 @@ function requestPaths(registrations: readonly PortalRegistration[]): ReadonlyMap
   const paths = new Map<string, string>()
   for (const { id, accessRequests } of registrations) {
     for (const request of accessRequests) {
-      const name = `${request.productId} ${request.productVersion}`
+      const name = keyOf(request.productId, request.productVersion)
       if (paths.has(name) || !IN_A_PATH.test(id) || !IN_A_PATH.test(request.id)) continue
       paths.set(name, `${REGISTRATIONS}/${id}/accessRequests/${request.id}`)
     }

@@ -23,6 +23,8 @@ export function versionFinder(current: CatalogueState, file: PortalFile): Versio
 interface RequestRules {
   readonly findVersion: VersionFinder
   readonly nowMs: number
+  /** PENDING_APPROVAL takes an approval back. */
+  readonly statesAreExact?: boolean
 }
 
 /** What the request is afterwards. */
@@ -30,12 +32,13 @@ export function resolveAccessRequest(
   given: PortalAccessRequest,
   registrationId: string,
   stored: StoredAccessRequest | undefined,
-  { findVersion, nowMs }: RequestRules,
+  { findVersion, nowMs, statesAreExact = false }: RequestRules,
 ): AccessRequestWrite {
   const keepsVersion = given.productVersionIsDefault && stored?.productId === given.productId
   const productVersion = keepsVersion ? stored.productVersion : given.productVersion
   const approvalType = findVersion(given.productId, productVersion)?.approvalType ?? 'manual'
-  const state = requestState(given.state, stored, approvalType)
+  const isAskedAnew = statesAreExact && given.state === 'PENDING_APPROVAL'
+  const state = isAskedAnew ? given.state : requestState(given.state, stored, approvalType)
   const expiryKept = stored !== undefined && stored.expiresAtMs === given.expiresAtMs
   return {
     registrationId,

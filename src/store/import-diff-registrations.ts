@@ -50,7 +50,7 @@ interface Collected {
 export function diffRegistrations(
   current: CatalogueState,
   file: PortalFile,
-  options: Pick<DiffOptions, 'nowMs' | 'differingSecrets'>,
+  options: Pick<DiffOptions, 'nowMs' | 'differingSecrets' | 'authoritative'>,
 ): RegistrationsDiff {
   const into: Collected = {
     registrations: [],
@@ -70,6 +70,7 @@ export function diffRegistrations(
       const resolved = resolveAccessRequest(request, given.id, stored?.accessRequests.get(request.id), {
         findVersion,
         nowMs: options.nowMs,
+        statesAreExact: options.authoritative === true,
       })
       diffAccessRequest(resolved, stored?.accessRequests.get(request.id), into)
     }

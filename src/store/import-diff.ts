@@ -25,6 +25,13 @@ export interface DiffOptions {
   readonly prune: boolean
   /** Removes this instead. */
   readonly removed?: Removed
+  /** What a prune may remove; everything when absent. */
+  readonly removable?: CatalogueState
+  /**
+   * The file is how things are, not what a person wants of them: states of access requests and attributes are taken as
+   * they stand, and what is asked for need not be usable here.
+   */
+  readonly authoritative?: boolean
   readonly nowMs: number
   /** Broker and credential ids whose stored secret is not the one in the file. */
   readonly differingSecrets: DifferingSecrets
@@ -66,7 +73,10 @@ export function diffPortalFile(current: CatalogueState, file: PortalFile, option
     stored: eventApiContent,
     extra: documentChange,
   })
-  const givenProducts = file.products.map((product) => withKeptAttributes(product, current.products.get(product.id)))
+  const givenProducts =
+    options.authoritative === true
+      ? file.products
+      : file.products.map((product) => withKeptAttributes(product, current.products.get(product.id)))
   const products = diffSection('product', givenProducts, current.products, {
     idOf: ({ id }) => id,
     given: productContent,
@@ -74,7 +84,8 @@ export function diffPortalFile(current: CatalogueState, file: PortalFile, option
   })
   const productVersions = diffProductVersions(current, file)
   const registrations = diffRegistrations(current, file, options)
-  const removed = options.removed ?? (options.prune ? removals(current, file, registrations.resolved) : noRemovals)
+  const removable = options.removable ?? current
+  const removed = options.removed ?? (options.prune ? removals(removable, file, registrations.resolved) : noRemovals)
 
   const writes: ImportWrites = {
     environments: environments.writes,

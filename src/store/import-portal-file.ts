@@ -4,6 +4,14 @@ import type { PortalFile } from '../domain/portal-file.ts'
 import type { Secret } from '../domain/secret.ts'
 import { databaseField, inCatalogueTransaction } from './catalogue-transaction.ts'
 import type { Database } from './database.ts'
+import { keepOwnMessaging, readFollowed } from './followed-catalogues.ts'
+import {
+  declaredHere,
+  ownMessagingOf,
+  refuseRemoteSections,
+  removedBrokersInUse,
+  withRemoteMessaging,
+} from './followed-import.ts'
 import { raiseGenerations, touchedRegistrations } from './generations.ts'
 import type { ImportChange } from './import-changes.ts'
 import { type DifferingSecrets, diffPortalFile } from './import-diff.ts'
@@ -73,6 +81,7 @@ interface ImportTask extends ImportDependencies {
 async function applyImport(task: ImportTask): Promise<ImportResult> {
   const { db, accountId } = task
   const { changes, writes, removals, touched } = await planImport(task)
+  await keepOwnMessaging(db, accountId, ownMessagingOf(task.file))
   if (changes.length === 0) return { changes, raised: [] }
   await writeImport(task, accountId, { writes, removals })
   const raised = await touchedRegistrations(db, accountId, touched)
@@ -81,15 +90,23 @@ async function applyImport(task: ImportTask): Promise<ImportResult> {
 }
 
 async function planImport(task: ImportTask): Promise<ImportPlan> {
-  const { db, accountId, file, options } = task
+  const { db, accountId, options } = task
+  const followed = await readFollowed(db, accountId)
+  if (followed !== null) refuseRemoteSections(followed, task.file)
   const current = await readCatalogueState(db, accountId)
+  const file = followed === null ? task.file : withRemoteMessaging(followed, current, task.file)
   const plan = diffPortalFile(current, file, {
     prune: options.prune === true,
+    ...(followed === null ? {} : { removable: declaredHere(current) }),
     nowMs: task.nowMs(),
     differingSecrets: await compareSecrets(task.sealer, current, file),
     takenAddresses: await readTakenAddresses(db, accountId, file),
   })
-  if (plan.problems.length > 0) throw new InvalidInputError(file.file, plan.problems.map(placedIn(file)))
+  const problems = [
+    ...plan.problems,
+    ...(followed === null ? [] : removedBrokersInUse(followed, current, plan.removals)),
+  ]
+  if (problems.length > 0) throw new InvalidInputError(file.file, problems.map(placedIn(file)))
   guardPrune(current, plan.changes, options.confirmedDeletions)
   return plan
 }

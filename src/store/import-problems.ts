@@ -12,7 +12,7 @@ import type { CatalogueState, StoredBroker } from './import-state.ts'
 export interface ProblemInput {
   readonly current: CatalogueState
   readonly file: PortalFile
-  readonly options: Pick<DiffOptions, 'takenAddresses'>
+  readonly options: Pick<DiffOptions, 'takenAddresses' | 'authoritative'>
   readonly writes: ImportWrites
   readonly removed: ImportRemovals
   readonly registrations: RegistrationsDiff
@@ -108,7 +108,7 @@ const ownedObjectsMessage = (id: string, count: number): string =>
 
 function accessRequestProblems(input: ProblemInput): readonly Problem[] {
   const findVersion = versionFinder(input.current, input.file)
-  const unusable = unusableBrokers(input)
+  const unusable = input.options.authoritative === true ? null : unusableBrokers(input)
   const resolved = new Map(input.registrations.resolved.map((each) => [ownedId(each.registrationId, each.id), each]))
   return input.file.registrations.flatMap((registration, index) =>
     registration.accessRequests.flatMap((given, position) => {
@@ -123,7 +123,8 @@ function accessRequestProblems(input: ProblemInput): readonly Problem[] {
 
 interface RequestChecks {
   readonly findVersion: VersionFinder
-  readonly unusable: ReadonlyMap<string, string>
+  /** Null: it does not matter. */
+  readonly unusable: ReadonlyMap<string, string> | null
   readonly isNew: boolean
 }
 
@@ -139,7 +140,9 @@ function requestProblem(request: AccessRequestWrite, checks: RequestChecks): str
   if (version.state !== 'RELEASED' && version.state !== 'DEPRECATED') {
     return `${name} is new, and ${product} is in state ${version.state}: only RELEASED and DEPRECATED ones take requests`
   }
-  const reasons = version.brokers.map((id) => checks.unusable.get(id))
+  const { unusable } = checks
+  if (unusable === null) return null
+  const reasons = version.brokers.map((id) => unusable.get(id))
   if (reasons.some((reason) => reason === undefined)) return null
   const why = reasons.length === 0 ? 'it is associated with no broker' : reasons.join(' ')
   return `${name} is new, and ${product} has no usable broker: ${why}`

@@ -1,6 +1,6 @@
 import { KeymeshError } from '../domain/errors.ts'
 import type { PortalFile } from '../domain/portal-file.ts'
-import { type ImportChange, type ImportKind, ownedId, versionedId } from './import-changes.ts'
+import { IMPORT_KINDS, type ImportChange, type ImportKind, ownedId, versionedId } from './import-changes.ts'
 import type { AccessRequestWrite, ImportRemovals, Touched, VersionKey } from './import-plan.ts'
 import { type CatalogueState, isCounted } from './import-state.ts'
 
@@ -138,37 +138,51 @@ function removedRegistrations(current: CatalogueState, file: PortalFile) {
 
 const GUARDED_COUNT = 10
 const GUARDED_SHARE = 0.3
-const NEVER_ALL: readonly ImportKind[] = ['registration', 'broker', 'product']
 
-/**
- * Stops an import that removes suspiciously much: more than 10 objects that are more than 30% of a kind, or all
- * registrations, brokers or products. `confirmed` is the number of deletions that a person agreed to.
- */
+/** What counts as suspiciously much, and what a person is told then. */
+export interface PruneGuard {
+  /** Of these, more than 10 that are more than 30% of the kind. */
+  readonly guarded: readonly ImportKind[]
+  /** Of these, all. */
+  readonly neverAll: readonly ImportKind[]
+  /** Of these, all of several, while none comes instead. */
+  readonly neverNone: readonly ImportKind[]
+  /** Anything at all. */
+  readonly nothing: boolean
+  readonly hint: (deletions: number) => string
+}
+
+const FILE_GUARD: PruneGuard = {
+  guarded: IMPORT_KINDS,
+  neverAll: ['registration', 'broker', 'product'],
+  neverNone: [],
+  nothing: false,
+  hint: (deletions) => `Check the file and \`--dry-run\`; \`--yes-prune ${deletions}\` removes them.`,
+}
+
+/** Stops an import that removes suspiciously much. `confirmed` is the number of deletions that a person agreed to. */
 export function guardPrune(
   current: CatalogueState,
   changes: readonly ImportChange[],
   confirmed: number | undefined,
+  guard: PruneGuard = FILE_GUARD,
 ): void {
   const deletions = changes.filter(({ type }) => type === 'delete')
   if (deletions.length === 0 || confirmed === deletions.length) return
-  const totals = countByKind(current)
-  const refused = [...totals].flatMap(([kind, total]) => {
+  const refused = [...countByKind(current)].flatMap(([kind, total]) => {
     const count = deletions.filter((change) => change.kind === kind).length
-    const many = count > GUARDED_COUNT && count > total * GUARDED_SHARE
-    const all = NEVER_ALL.includes(kind) && count === total && total > 0
-    return many || all ? [`${count} of ${total} ${kind} objects`] : []
+    const many = guard.guarded.includes(kind) && count > GUARDED_COUNT && count > total * GUARDED_SHARE
+    const all = guard.neverAll.includes(kind) && count === total && total > 0
+    const isReplaced = changes.some((change) => change.kind === kind && change.type === 'create')
+    const none = guard.neverNone.includes(kind) && count === total && total > 1 && !isReplaced
+    return many || all || none || (guard.nothing && count > 0) ? [`${count} of ${total} ${kind} objects`] : []
   })
   if (refused.length === 0 && confirmed === undefined) return
   const message =
     confirmed === undefined
       ? `The prune would remove ${refused.join(', ')}; nothing was written.`
       : `The prune would make ${deletions.length} deletions, not the ${confirmed} that were agreed to; nothing was written.`
-  throw new KeymeshError({
-    code: 'MASS_DELETE_GUARD',
-    fate: 'stop',
-    message,
-    hint: `Check the file and \`--dry-run\`; \`--yes-prune ${deletions.length}\` removes them.`,
-  })
+  throw new KeymeshError({ code: 'MASS_DELETE_GUARD', fate: 'stop', message, hint: guard.hint(deletions.length) })
 }
 
 function countByKind(current: CatalogueState): ReadonlyMap<ImportKind, number> {

@@ -1,3 +1,4 @@
+import { followedCatalogues } from './followed-catalogues-migration.ts'
 import { productDocuments } from './product-documents-migration.ts'
 
 /** One forward step of the schema. A breaking one stops older programs from starting. */
@@ -478,4 +479,5 @@ export const migrations: readonly Migration[] = [
   { version: 8, name: 'pair failures', sql: pairFailures },
   { version: 9, name: 'logins', sql: logins },
   { version: 10, name: 'broker health', sql: brokerHealth },
+  { version: 11, name: 'followed catalogues', sql: followedCatalogues },
 ]

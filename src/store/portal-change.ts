@@ -5,6 +5,8 @@ import type { PortalFile } from '../domain/portal-file.ts'
 import type { Secret } from '../domain/secret.ts'
 import { inCatalogueTransaction } from './catalogue-transaction.ts'
 import type { Database } from './database.ts'
+import { followsRemote, keepOwnMessaging, readFollowed } from './followed-catalogues.ts'
+import { refuseRemoteSections } from './followed-import.ts'
 import { raiseGenerations, touchedRegistrations } from './generations.ts'
 import { diffPortalFile } from './import-diff.ts'
 import { compareSecrets, type ImportDependencies, translated } from './import-portal-file.ts'
@@ -79,6 +81,11 @@ async function applyEdit(dependencies: ImportDependencies, edit: PortalEdit): Pr
   }
   const change = await edit.edit({ state, db, brokerPassword })
   const part = 'put' in change ? { ...NOTHING, ...change.put } : NOTHING
+  const followed = await readFollowed(db, accountId)
+  if (followed !== null) {
+    refuseRemoteSections(followed, part)
+    if ('remove' in change && !DECLARED_HERE.has(change.remove.kind)) throw followsRemote(followed)
+  }
   const { changes, problems, writes, removals, touched } = diffPortalFile(state, part, {
     prune: false,
     ...('remove' in change ? { removed: removalOf(state, change.remove) } : {}),
@@ -90,6 +97,12 @@ async function applyEdit(dependencies: ImportDependencies, edit: PortalEdit): Pr
   if (found.length > 0) throw new InvalidInputError('The request', found)
   if (changes.length === 0) return []
   await writeImport(dependencies, accountId, { writes, removals })
+  const withMessaging = changes.filter(({ attributes }) => attributes.some(({ name }) => name === 'messaging'))
+  await keepOwnMessaging(
+    db,
+    accountId,
+    withMessaging.map(({ id }) => id),
+  )
   for (const { productId, version } of writes.productVersions) {
     await sql`
       update product_versions set changed_by = ${edit.changedBy},
@@ -100,6 +113,9 @@ async function applyEdit(dependencies: ImportDependencies, edit: PortalEdit): Pr
   await raiseGenerations(db, accountId, raised)
   return raised
 }
+
+/** Even of an account that follows another service's catalogue. */
+const DECLARED_HERE: ReadonlySet<RemovalTarget['kind']> = new Set(['environment', 'eventMesh', 'broker'])
 
 /** The rules of an import name a place in a file; the request is the object itself. */
 const ofTheObject = ({ message, path = '' }: Problem): Problem => ({

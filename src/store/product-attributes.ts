@@ -3,6 +3,7 @@ import { InvalidInputError, KeymeshError } from '../domain/errors.ts'
 import { productId } from '../domain/ids.ts'
 import { notFound } from '../domain/refusals.ts'
 import type { Database } from './database.ts'
+import { refuseFollowed } from './followed-catalogues.ts'
 import { productContent, revisionOf } from './import-content.ts'
 import type { NameValue } from './schema.ts'
 
@@ -34,7 +35,7 @@ export async function findProductAttribute(db: Database, place: AttributePlace):
   return row.attribute
 }
 
-/** Throws NOT_FOUND, UNPROCESSABLE when the product has an attribute of that name, InvalidInputError when it has too many. */
+/** Throws NOT_FOUND, CONFLICT when the catalogue is another service's, UNPROCESSABLE when the product has an attribute of that name, InvalidInputError when it has too many. */
 export function createProductAttribute(db: Database, place: AttributePlace, value: string): Promise<NameValue> {
   const added = { name: place.name, value }
   return changeAttributes(db, place, (attributes) => {
@@ -102,6 +103,7 @@ function changeAttributes<Result>(
       .forUpdate()
       .executeTakeFirst()
     if (stored === undefined) throw notFound('Event API Product', id)
+    await refuseFollowed(trx, accountId)
     const { attributes, result } = change(stored.attributes)
     const content = productContent({
       id: productId(id),

@@ -5,6 +5,7 @@ import { notFound } from '../domain/refusals.ts'
 import type { Filters } from '../domain/registration.ts'
 import { databaseField } from './catalogue-transaction.ts'
 import type { Database } from './database.ts'
+import { refuseFollowed } from './followed-catalogues.ts'
 import { raiseGenerations } from './generations.ts'
 import { registrationContent, revisionOf } from './import-content.ts'
 import { writeRegistrations } from './import-write-registrations.ts'
@@ -61,7 +62,7 @@ const PATIENCE = '10s'
 /**
  * A transaction that no change of the account's catalogue crosses, an import among them: what a request rests on stays
  * as it was read. Repeated when the reconciler, which locks rows in another order, made it a deadlock. Throws BUSY when
- * others take long.
+ * others take long, CONFLICT when the account's registrations are those of another service.
  */
 export async function inTransaction<Result>(
   db: Database,
@@ -76,6 +77,7 @@ export async function inTransaction<Result>(
         await sql`select pg_advisory_xact_lock_shared(hashtextextended(${`keymesh import ${accountId}`}, 0))`.execute(
           trx,
         )
+        await refuseFollowed(trx, accountId)
         return await run(trx)
       })
     } catch (error) {

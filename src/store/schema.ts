@@ -439,6 +439,32 @@ export interface AuditTable {
   address: string | null
 }
 
+export interface FollowedCataloguesTable {
+  account_id: string
+  origin: string
+  followed_since: NullableTimestamp
+  passes: Generated<number>
+  written_pass: Generated<number>
+  started_at: NullableTimestamp
+  succeeded_at: NullableTimestamp
+  failed_at: NullableTimestamp
+  error_code: string | null
+  error: string | null
+  warnings: Json<readonly string[]>
+  unmanaged_brokers: Json<readonly { readonly id: string; readonly name: string }[]>
+  messaging_of: Generated<string[]>
+}
+
+export interface FollowedDocumentsTable {
+  account_id: string
+  event_api_id: string
+  version: string
+  listed_digest: string
+  document_digest: string
+  read_at: Timestamp
+  problem: string | null
+}
+
 /** Row types by table, as `migrations.ts` creates them. */
 export interface Schema {
   accounts: AccountsTable
@@ -473,4 +499,6 @@ export interface Schema {
   api_tokens: ApiTokensTable
   sign_in_attempts: SignInAttemptsTable
   audit: AuditTable
+  followed_catalogues: FollowedCataloguesTable
+  followed_documents: FollowedDocumentsTable
 }
