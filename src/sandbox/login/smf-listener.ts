@@ -54,7 +54,9 @@ function serve(socket: Socket, options: ListenerOptions, inboxTopic: string): vo
     session.closed()
   })
   input.on('data', (chunk: Buffer) => {
+    output.cork()
     session.receive(chunk)
+    output.uncork()
     if (session.isLoggedIn) clearTimeout(timer)
   })
 }
