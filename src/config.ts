@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { InvalidInputError, type Problem } from './domain/errors.ts'
+import type { RemoteAccess } from './domain/remote-catalogue.ts'
 import { Secret } from './domain/secret.ts'
 import { passwordProblem, userNameProblem } from './domain/user-names.ts'
 
@@ -32,6 +33,19 @@ const optionalUrl = (protocols: readonly string[]) =>
     (value) => value === null || (URL.canParse(value) && protocols.includes(new URL(value).protocol)),
     { message: `must be a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}` },
   )
+
+/** The address of another service: what a path of its API is put behind. */
+const serviceUrl = optionalText
+  .refine((value) => value === null || isServiceUrl(value), {
+    message: 'must be a URL that begins with http:// or https://, without user name, query and fragment',
+  })
+  .transform((value) => value?.replace(/\/+$/, '').replace(/\/api\/v2\/apim$/, '') ?? null)
+
+function isServiceUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { protocol, username, password, search, hash } = new URL(text)
+  return /^https?:$/.test(protocol) && [username, password, search, hash].every((part) => part === '')
+}
 
 const integer = (fallback: number, min: number, max: number) =>
   z
@@ -144,6 +158,23 @@ const SETTINGS = {
   KEYMESH_CONCURRENCY: [integer(64, 2, 256), 'Registrations reconciled side by side on one broker.', '64'],
   KEYMESH_POLL_CRON: [cron('*/15 * * * * *'), 'When lagging registrations are looked for.', '*/15 * * * * *'],
   KEYMESH_SWEEP_CRON: [cron('0 * * * *'), 'When every broker is fully reconciled.', '0 * * * *'],
+  KEYMESH_APIM_URL: [
+    serviceUrl,
+    'Another service whose catalogue and registrations the account follows, over its APIM API: the address before /api/v2/apim.',
+    null,
+  ],
+  KEYMESH_APIM_TOKEN: [
+    optionalText.refine((value) => value === null || /^[\x21-\x7e]+$/.test(value), {
+      message: 'must be a token, without blanks and line breaks',
+    }),
+    'API token for it; or the four settings below, which make one.',
+    null,
+  ],
+  KEYMESH_AUTH_URL: [serviceUrl, 'Its identity service: the address before /api/v1/iam.', null],
+  KEYMESH_AUTH_USERNAME: [optionalText, 'User there who makes the API token.', null],
+  KEYMESH_AUTH_PASSWORD: [optionalText, 'Password of that user.', null],
+  KEYMESH_AUTH_ACCOUNT: [optionalText, 'Account there, for a user of several.', null],
+  KEYMESH_APIM_POLL_CRON: [cron('0 * * * * *'), 'When that catalogue is read again.', '0 * * * * *'],
   PORT: [integer(8080, 0, 65_535), 'Port of the API; 0 takes any free one.', '8080'],
   KEYMESH_HOST: [text('0.0.0.0'), 'Address that the API listens on.', '0.0.0.0'],
   KEYMESH_TRUST_PROXY: [
@@ -219,6 +250,9 @@ export interface Config {
   readonly concurrency: number
   readonly pollCron: string
   readonly sweepCron: string
+  readonly remotePollCron: string
+  /** Null: the account has its catalogue and registrations of its own. */
+  readonly remote: RemoteConfig | null
   readonly retentionMs: number
   /** Null: nothing is proved by logging in. */
   readonly logins: LoginConfig | null
@@ -236,6 +270,12 @@ export interface Config {
   readonly instance: string
   /** Values that a portal file names with `passwordEnv`. */
   readonly secretFromEnvironment: (name: string) => Secret | null
+}
+
+export interface RemoteConfig {
+  /** The address before `/api/v2/apim`. */
+  readonly url: string
+  readonly access: RemoteAccess
 }
 
 export interface LoginConfig {
@@ -271,6 +311,17 @@ export function toConfig({ env, pid, hostname: host }: Process): Config {
     controlEveryMs: read('KEYMESH_LOGIN_CONTROL_EVERY'),
   }
   const logins = read('KEYMESH_LOGINS') ? loginConfig : null
+  const remote = toRemote(
+    {
+      url: read('KEYMESH_APIM_URL'),
+      token: read('KEYMESH_APIM_TOKEN'),
+      authUrl: read('KEYMESH_AUTH_URL'),
+      username: read('KEYMESH_AUTH_USERNAME'),
+      password: read('KEYMESH_AUTH_PASSWORD'),
+      account: read('KEYMESH_AUTH_ACCOUNT'),
+    },
+    problems,
+  )
   const config: Config = {
     dataDirectory: read('KEYMESH_DATA_DIR'),
     databaseUrl: read('DATABASE_URL'),
@@ -287,6 +338,8 @@ export function toConfig({ env, pid, hostname: host }: Process): Config {
     concurrency: read('KEYMESH_CONCURRENCY'),
     pollCron: read('KEYMESH_POLL_CRON'),
     sweepCron: read('KEYMESH_SWEEP_CRON'),
+    remotePollCron: read('KEYMESH_APIM_POLL_CRON'),
+    remote,
     retentionMs: read('KEYMESH_RETENTION'),
     logins,
     port: read('PORT'),
@@ -319,4 +372,42 @@ export function toConfig({ env, pid, hostname: host }: Process): Config {
   }
   if (problems.length > 0) throw new InvalidInputError('The environment', problems)
   return config
+}
+
+interface RemoteSettings {
+  readonly url: string | null | undefined
+  readonly token: string | null | undefined
+  readonly authUrl: string | null | undefined
+  readonly username: string | null | undefined
+  readonly password: string | null | undefined
+  readonly account: string | null | undefined
+}
+
+/** A token, or a sign-in that makes one; neither without the service that they are for. */
+function toRemote(given: RemoteSettings, problems: Problem[]): RemoteConfig | null {
+  const { url, token, authUrl, username, password, account } = given
+  const signIn = { KEYMESH_AUTH_URL: authUrl, KEYMESH_AUTH_USERNAME: username, KEYMESH_AUTH_PASSWORD: password }
+  const names = { KEYMESH_APIM_TOKEN: token, ...signIn, KEYMESH_AUTH_ACCOUNT: account }
+  const complain = (path: string, message: string): void => void problems.push({ path, message })
+  const set = Object.entries(names).flatMap(([name, value]) => (value == null ? [] : [name]))
+  // What could not be read is a problem already.
+  if (url === undefined || authUrl === undefined || token === undefined) return null
+  if (url === null) {
+    for (const name of set) complain(name, 'has no use without KEYMESH_APIM_URL')
+    return null
+  }
+  if (token != null) {
+    for (const name of set.slice(1)) complain(name, 'stands beside KEYMESH_APIM_TOKEN; give one of them')
+    return { url, access: { kind: 'token', token: new Secret(token) } }
+  }
+  if (authUrl !== null && username != null && password != null) {
+    const access = { kind: 'sign-in', url: authUrl, username, password: new Secret(password) } as const
+    return { url, access: { ...access, account: account ?? null } }
+  }
+  if (set.length === 0)
+    complain('KEYMESH_APIM_TOKEN', 'must be given with KEYMESH_APIM_URL, or KEYMESH_AUTH_URL and a user')
+  for (const [name, value] of Object.entries(signIn)) {
+    if (set.length > 0 && value == null) complain(name, 'must be given with the other settings of the sign-in')
+  }
+  return null
 }

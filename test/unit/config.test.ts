@@ -35,6 +35,8 @@ describe('a configuration', () => {
       concurrency: 64,
       pollCron: '*/15 * * * * *',
       sweepCron: '0 * * * *',
+      remotePollCron: '0 * * * * *',
+      remote: null,
       retentionMs: 7_776_000_000,
       port: 8080,
       host: '0.0.0.0',
@@ -192,6 +194,74 @@ describe('a configuration', () => {
     ],
   ])('refuses %s', (_sentence, env, problem) => {
     expect(problemsOf(env)).toEqual([problem])
+  })
+
+  const SIGN_IN = {
+    KEYMESH_AUTH_URL: 'https://auth.example/',
+    KEYMESH_AUTH_USERNAME: 'keymesh',
+    KEYMESH_AUTH_PASSWORD: 'hunter-2',
+  }
+
+  it('reads where a remote catalogue is, and a token for it', () => {
+    const env = { KEYMESH_APIM_URL: 'https://apim.example/base/api/v2/apim/', KEYMESH_APIM_TOKEN: 'the-token' }
+    const { remote } = configOf({ ...env, KEYMESH_APIM_POLL_CRON: '*/5 * * * *' })
+    expect(remote).toMatchObject({ url: 'https://apim.example/base', access: { kind: 'token' } })
+    expect(remote?.access.kind === 'token' && remote.access.token.reveal()).toBe('the-token')
+    expect(JSON.stringify(remote) + inspect(remote, { depth: 9 })).not.toContain('the-token')
+  })
+
+  it.each([
+    ['a user of one account', SIGN_IN, null],
+    ['a user of several accounts', { ...SIGN_IN, KEYMESH_AUTH_ACCOUNT: 'north' }, 'north'],
+  ])('reads where a remote catalogue is, and %s who makes a token for it', (_sentence, signIn, account) => {
+    const { remote } = configOf({ KEYMESH_APIM_URL: 'http://apim.example', ...signIn })
+    const access = { kind: 'sign-in', url: 'https://auth.example', username: 'keymesh', account }
+    expect(remote).toMatchObject({ url: 'http://apim.example', access })
+    expect(remote?.access.kind === 'sign-in' && remote.access.password.reveal()).toBe('hunter-2')
+    expect(JSON.stringify(remote) + inspect(remote, { depth: 9 })).not.toContain('hunter-2')
+  })
+
+  const APIM = { KEYMESH_APIM_URL: 'https://apim.example' }
+  it.each<readonly [sentence: string, env: Environment, problems: readonly string[]]>([
+    [
+      'without a token',
+      APIM,
+      ['KEYMESH_APIM_TOKEN must be given with KEYMESH_APIM_URL, or KEYMESH_AUTH_URL and a user'],
+    ],
+    [
+      'with half a sign-in',
+      { ...APIM, KEYMESH_AUTH_USERNAME: 'keymesh' },
+      ['KEYMESH_AUTH_URL', 'KEYMESH_AUTH_PASSWORD'].map(
+        (name) => `${name} must be given with the other settings of the sign-in`,
+      ),
+    ],
+    [
+      'with a token and a sign-in',
+      { ...APIM, KEYMESH_APIM_TOKEN: 'the-token', KEYMESH_AUTH_ACCOUNT: 'north' },
+      ['KEYMESH_AUTH_ACCOUNT stands beside KEYMESH_APIM_TOKEN; give one of them'],
+    ],
+    [
+      'with a token and no address',
+      { KEYMESH_APIM_TOKEN: 'the-token' },
+      ['KEYMESH_APIM_TOKEN has no use without KEYMESH_APIM_URL'],
+    ],
+    [
+      'with a token of two lines',
+      { ...APIM, KEYMESH_APIM_TOKEN: 'the-token\n' },
+      ['KEYMESH_APIM_TOKEN must be a token, without blanks and line breaks'],
+    ],
+    ...['ftp://apim.example', 'apim.example', 'https://user:hunter-2@apim.example', 'https://apim.example/?page=1'].map(
+      (url) =>
+        [
+          `at ${url.replace(/hunter-2/, '…')}`,
+          { KEYMESH_APIM_URL: url, KEYMESH_APIM_TOKEN: 'the-token' },
+          [
+            'KEYMESH_APIM_URL must be a URL that begins with http:// or https://, without user name, query and fragment',
+          ],
+        ] as const,
+    ),
+  ])('refuses a remote catalogue %s', (_sentence, env, problems) => {
+    expect(problemsOf(env)).toEqual(problems)
   })
 
   it('refuses a log level that it does not know', () => {
