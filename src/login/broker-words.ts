@@ -49,7 +49,7 @@ export function quoted(text: string, { username, password }: LoginAttempt): stri
   const secret = password.reveal()
   const forms = [secret, encodeURIComponent(secret.toWellFormed()), basicToken(username, secret)]
   if (forms.some((form) => form !== '' && text.includes(form))) return ''
-  const line = text.replace(/[^\x20-\x7e]+/g, ' ').trim()
+  const line = text.replace(/[^\x21-\x7e]+/g, ' ').trim()
   if (line === '') return ''
   return ` ("${line.length > MAX_QUOTED_LENGTH ? `${line.slice(0, MAX_QUOTED_LENGTH)}…` : line}")`
 }

@@ -29,7 +29,7 @@ import {
   SASL_HEADER,
   startScriptedAmqpServer,
 } from './scripted-amqp-server.ts'
-import { LOCALHOST_CERTIFICATE, LOCALHOST_KEY } from './tls-fixtures.ts'
+import { LOCALHOST_CERTIFICATE, LOCALHOST_KEY, TRUSTED_CA } from './tls-fixtures.ts'
 
 const login = createAmqpLogin()
 const WRONG = attempt(ALICE, 'not the password')
@@ -210,6 +210,11 @@ describe('a certificate', () => {
     ['that is not valid yet', () => connect(tls.notYet, tls.ca.certificate), 'tls-expired'],
     ['for another host', () => connect(tls.otherName, tls.ca.certificate), 'tls-wrong-name'],
     ['for another address', () => connect(tls.otherName, tls.ca.certificate, '127.0.0.1'), 'tls-wrong-name'],
+    [
+      'for the name of the host but not its address',
+      () => connect({ key: LOCALHOST_KEY, cert: LOCALHOST_CERTIFICATE }, TRUSTED_CA, '127.0.0.1'),
+      'tls-wrong-name',
+    ],
   ])('%s is not taken', async (_sentence, run, reason) => {
     expect(await run()).toBe(`not-verified ${reason}`)
   })
