@@ -54,8 +54,20 @@ export function checkCron(schedule: string, expression: string): void {
   })
 }
 
-/** The job id of a tick: the same in every replica, whatever its clock says when it fires. No colon. */
-export const tickJobId = (schedule: string, tickMs: number): string => `${schedule}-${Math.floor(tickMs / 1_000)}`
+/** Clocks of replicas differ by less. A tick this far behind the last one is of a clock that was set back. */
+const CLOCKS_DIFFER_MS = 60_000
+
+/**
+ * The job id of a tick: the same in every replica, whatever its clock says when it fires. No colon. `lastTickMs` is the
+ * last tick that any replica fired: when the clock was set back, its hours come a second time, and their jobs are others
+ * than those that are kept from the first time.
+ */
+export function tickJobId(schedule: string, tickMs: number, lastMs: number | null = null): string {
+  const id = `${schedule}-${seconds(tickMs)}`
+  return lastMs !== null && lastMs - tickMs > CLOCKS_DIFFER_MS ? `${id}-after-${seconds(lastMs)}` : id
+}
+
+const seconds = (ms: number): number => Math.floor(ms / 1_000)
 
 /** Spreads brokers over the window, each always at the same place. */
 export function spreadMs(key: string, windowMs: number): number {

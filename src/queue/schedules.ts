@@ -32,6 +32,8 @@ export interface SchedulerOptions {
   readonly expressions?: Partial<Record<ScheduleName, string>>
   readonly now: () => number
   readonly onError: (schedule: ScheduleName, error: unknown) => void
+  /** How often the clock is looked at; 5 seconds unless told. */
+  readonly lookEveryMs?: number
 }
 
 export interface Scheduler {
@@ -42,63 +44,118 @@ export interface Scheduler {
   stop(): Promise<void>
 }
 
+/** How often the clock is looked at, and what could not be fired is tried again. */
+const LOOK_EVERY_MS = 5_000
+/** A clock that moved by more against the time that passed was set. */
+const CLOCK_SET_MS = 2_000
+/** A queue that is away takes a tick when it is back, which may be never. */
+const STOP_PATIENCE_MS = 5_000
+
 /**
- * node-cron fires in every replica; the tick in the job's id makes that one job. What ticked while no replica was up runs
- * once at the next start. Ticks are UTC, so no day has an hour twice or not at all; when day of month and day of week are
- * both given, a tick needs both (node-cron), not either.
+ * node-cron fires in every replica; the tick in the job's id makes that one job. What ticked while no replica was up, the
+ * process slept, the clock jumped or the queue was away runs once afterwards, however many ticks it were. Ticks are UTC, so
+ * no day has an hour twice or not at all; when day of month and day of week are both given, a tick needs both (node-cron),
+ * not either.
  */
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { now, onError, ticks } = options
   const expressions = { ...DEFAULT_SCHEDULES, ...options.expressions }
   const schedules = Object.keys(DEFAULT_SCHEDULES) as ScheduleName[]
   const tasks: ScheduledTask[] = []
-  const running = new Set<Promise<void>>()
+  const running = new Map<ScheduleName, Promise<void>>()
+  /** Schedules with a tick that was not fired. */
+  const owed = new Set<ScheduleName>()
+  /** An outage is told once for each schedule. */
+  const failing = new Set<ScheduleName>()
+  let clock = clockOffset(now)
+  let timer: NodeJS.Timeout | undefined
 
   const fire = async (schedule: ScheduleName, tickMs: number): Promise<void> => {
-    const id = tickJobId(schedule, tickMs)
+    const id = tickJobId(schedule, tickMs, await ticks.lastTick(schedule))
     await options.backend
       .queue(QUEUE_OF[schedule])
       .add([{ name: schedule, payload: {}, id, keepSeconds: KEEP_TICKS_SECONDS }])
     await ticks.recordTick(schedule, tickMs)
   }
-  const fireSafely = (schedule: ScheduleName, tickMs: number): void => {
-    const run = fire(schedule, tickMs)
-      .catch((error: unknown) => onError(schedule, error))
-      .finally(() => running.delete(run))
-    running.add(run)
-  }
   const runOverdue = async (schedule: ScheduleName): Promise<void> => {
     const tickMs = lastTickMs(expressions[schedule], now(), await ticks.lastTick(schedule))
     if (tickMs !== null) await fire(schedule, tickMs)
   }
-  const follow = (schedule: ScheduleName): ScheduledTask => {
-    const onTick = ({ date }: { readonly date: Date }): void => fireSafely(schedule, date.getTime())
-    const task = createTask(expressions[schedule], onTick, {
+  /** One at a time; what ticks meanwhile, or fails, is owed. */
+  const run = (schedule: ScheduleName, work: () => Promise<void>): void => {
+    if (running.has(schedule)) {
+      owed.add(schedule)
+      return
+    }
+    owed.delete(schedule)
+    const ran = work()
+      .then(
+        () => void failing.delete(schedule),
+        (error: unknown) => {
+          owed.add(schedule)
+          if (!failing.has(schedule)) onError(schedule, error)
+          failing.add(schedule)
+        },
+      )
+      .finally(() => running.delete(schedule))
+    running.set(schedule, ran)
+  }
+  const follow = async (schedule: ScheduleName): Promise<void> => {
+    const task = createTask(expressions[schedule], ({ date }) => run(schedule, () => fire(schedule, date.getTime())), {
       timezone: 'UTC',
       suppressMissedWarning: true,
       logger: taskLogger(schedule, onError),
     })
-    // A process that was busy for a moment is late, not excused.
-    task.on('execution:missed', onTick)
-    return task
+    // A process that was busy for a moment is late, not excused; one that slept for a day owes one run, not a day's.
+    task.on('execution:missed', () => void owed.add(schedule))
+    tasks.push(task)
+    await task.start()
+  }
+  const look = async (): Promise<void> => {
+    const offset = clockOffset(now)
+    if (Math.abs(offset - clock) > CLOCK_SET_MS) {
+      clock = offset
+      // A task waits for the hour that it knew to be next.
+      await Promise.all(tasks.splice(0).map((task) => task.destroy()))
+      for (const schedule of schedules) {
+        owed.add(schedule)
+        if (timer !== undefined) await follow(schedule)
+      }
+    }
+    if (timer === undefined) return
+    for (const schedule of [...owed]) if (!running.has(schedule)) run(schedule, () => runOverdue(schedule))
   }
   return {
     fire,
     async start() {
       for (const schedule of schedules) checkCron(schedule, expressions[schedule])
+      clock = clockOffset(now)
+      timer = setInterval(() => void look(), options.lookEveryMs ?? LOOK_EVERY_MS)
       for (const schedule of schedules) {
-        // One that cannot run now must not keep the others from their times.
-        await runOverdue(schedule).catch((error: unknown) => onError(schedule, error))
-        const task = follow(schedule)
-        tasks.push(task)
-        await task.start()
+        // Not waited for: one that cannot run now must not keep the others from their times.
+        run(schedule, () => runOverdue(schedule))
+        await follow(schedule)
       }
     },
     async stop() {
+      clearInterval(timer)
+      timer = undefined
       await Promise.all(tasks.splice(0).map((task) => task.destroy()))
-      await Promise.all(running)
+      await settled([...running.values()], STOP_PATIENCE_MS)
     },
   }
+}
+
+/** What the clock is ahead of the time that passed; it changes when the clock is set, and when the machine slept. */
+const clockOffset = (now: () => number): number => now() - performance.now()
+
+async function settled(work: readonly Promise<void>[], withinMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const patience = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, withinMs)
+  })
+  await Promise.race([Promise.all(work), patience])
+  clearTimeout(timer)
 }
 
 const QUEUE_OF = {
