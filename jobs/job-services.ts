@@ -10,6 +10,8 @@ export interface JobServices {
   reconcilePair(pair: Pair, trigger: RunTrigger, signal: AbortSignal): Promise<'done' | 'busy' | 'gone'>
   sweepBroker(broker: BrokerKey, trigger: RunTrigger, signal: AbortSignal, onProgress: OnProgress): Promise<void>
   usableBrokers(): Promise<readonly UsableBroker[]>
+  /** One pass over another service's catalogue, where there is one; whether registrations are to be reconciled for it. */
+  followRemoteCatalogue(signal: AbortSignal): Promise<boolean>
   /** How many were retired. */
   retireExpired(): Promise<number>
   /** How many were removed. */

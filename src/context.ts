@@ -12,6 +12,7 @@ import { Engine } from './engine.ts'
 import type { LoginPort } from './reconcile/login-port.ts'
 import type { ReconcileStore } from './reconcile/store-port.ts'
 import type { SweepStore } from './reconcile/sweep-port.ts'
+import { RemoteFollower } from './remote-follower.ts'
 import { followKeyRing } from './secrets/following-key-ring.ts'
 import { createFollowingSealer } from './secrets/following-sealer.ts'
 import { type KeyRing, parseKeyRing } from './secrets/key-ring.ts'
@@ -24,6 +25,7 @@ import { type Database, openDatabase } from './store/database.ts'
 import { startEmbeddedPostgres } from './store/embedded-postgres.ts'
 import { migrate } from './store/migrate.ts'
 import { migrations } from './store/migrations.ts'
+import { cryptoRandom } from './store/random-source.ts'
 import { createReconcileStore } from './store/reconcile-store.ts'
 import { createSweepStore } from './store/sweep-store.ts'
 
@@ -45,6 +47,8 @@ export interface Context extends AsyncDisposable {
   readonly sweepStore: SweepStore
   readonly connections: BrokerConnections
   readonly engine: Engine
+  /** Null when the account has its catalogue of its own. */
+  readonly remote: RemoteFollower | null
   /** Settles when the embedded database ends although nobody stopped it. */
   readonly databaseLost: Promise<Error>
 }
@@ -103,6 +107,21 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     leaseCheckFreshMs: LEASE_CHECK_FRESH_MS,
   })
   const sweepStore = createSweepStore(db)
+  const { sealer } = keys
+  const remote =
+    config.remote === null
+      ? null
+      : new RemoteFollower({
+          db,
+          sealer,
+          random: cryptoRandom,
+          now,
+          log,
+          accountId,
+          remote: config.remote,
+          instance: config.instance,
+        })
+  if (remote !== null) opened.defer(() => remote.close())
   const connections = new BrokerConnections(db, keys.sealer)
   opened.defer(() => connections.close())
   const circuits = new BrokerCircuits({
@@ -153,6 +172,7 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     sweepStore,
     connections,
     engine,
+    remote,
     databaseLost: lost,
     [Symbol.asyncDispose]: () => opened.dispose(),
   }

@@ -80,7 +80,11 @@ export async function startScheduler(context: Context, { backend }: OpenQueue): 
       lastTick: (schedule) => readLastTick(db, schedule),
       recordTick: (schedule, tickMs) => recordTick(db, schedule, tickMs),
     },
-    expressions: { 'poll-registrations': config.pollCron, 'sweep-brokers': config.sweepCron },
+    expressions: {
+      'poll-catalogue': config.remotePollCron,
+      'poll-registrations': config.pollCron,
+      'sweep-brokers': config.sweepCron,
+    },
     now,
     onError: (schedule, error) =>
       log.error({ event: 'schedule.error', schedule, error: errorLine(error) }, 'A schedule could not fire'),

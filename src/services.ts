@@ -9,7 +9,7 @@ import { pruneRecords } from './store/prune.ts'
 const RETIRE_BATCH = 500
 
 /** What the jobs call, on the context of this process. */
-export function createJobServices({ db, engine, now, config }: Context): JobServices {
+export function createJobServices({ db, engine, remote, now, config }: Context): JobServices {
   return {
     laggingPairs: (limit) => laggingPairs(db, limit),
     pairsOfRegistration: (accountId, registrationId) => pairsOfRegistration(db, accountId, registrationId),
@@ -22,6 +22,7 @@ export function createJobServices({ db, engine, now, config }: Context): JobServ
       unlessPaused(async () => {
         await engine.sweep(broker, { trigger, signal, onProgress: ({ done }) => onProgress(done, null) })
       }, undefined),
+    followRemoteCatalogue: async (signal) => (remote === null ? false : await remote.poll(signal)),
     usableBrokers: () => listManagedBrokers(db),
     retireExpired: () => retireExpired(db, now(), RETIRE_BATCH),
     pruneRecords: () => pruneRecords(db, now() - config.retentionMs),

@@ -44,6 +44,7 @@ function recordingServices(overrides: Partial<JobServices> = {}): JobServices & 
     reconcilePair: (pair, trigger) => call(`reconcile ${pair.brokerId} ${pair.registrationId} ${trigger}`, 'done'),
     sweepBroker: (broker, trigger) => call(`sweep ${broker.brokerId} ${trigger}`, undefined),
     usableBrokers: async () => [],
+    followRemoteCatalogue: async () => false,
     retireExpired: () => call('retireExpired', 0),
     pruneRecords: () => call('pruneRecords', 0),
     ...overrides,

@@ -36,6 +36,7 @@ function recording(overrides: Partial<RunContext['services']> = {}) {
       reconcilePair: record('reconcile', 'done'),
       sweepBroker: record('sweep', undefined),
       usableBrokers: record('brokers', []),
+      followRemoteCatalogue: record('follow remote', false),
       retireExpired: record('retire', 1),
       pruneRecords: record('prune', 1),
       ...overrides,
@@ -46,7 +47,7 @@ function recording(overrides: Partial<RunContext['services']> = {}) {
 
 describe('a job', () => {
   it.each([
-    ['poll-catalogue', {}, [['follow']]],
+    ['poll-catalogue', {}, [['follow'], ['follow remote']]],
     ['poll-registrations', {}, [['lagging', 5_000]]],
     [
       'reconcile-registration',
