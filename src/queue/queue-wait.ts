@@ -26,7 +26,9 @@ export class QueueWait {
 
   /** Milliseconds to wait from now; `random` is in [0, 1). */
   failed(nowMs: number, random: number): number {
-    if (nowMs < this.#untilMs) return this.#untilMs - nowMs
+    const leftMs = this.#untilMs - nowMs
+    // More than any pause lasts is left when the clock was set back.
+    if (leftMs > 0 && leftMs <= this.#policy.capMs) return leftMs
     const fullMs = Math.min(this.#policy.capMs, this.#policy.baseMs * 2 ** this.#rounds)
     const waitMs = Math.max(1, Math.round(fullMs * (0.75 + random / 4)))
     this.#rounds += 1

@@ -29,14 +29,19 @@ export function admission(health: BrokerHealth, nowMs: number): Admission {
     case 'closed':
       return { to: 'run' }
     case 'open':
-      return nowMs >= health.retryAtMs ? { to: 'probe' } : { to: 'rest', untilMs: health.retryAtMs }
+      return until(health.retryAtMs, REST_CAP_MS, nowMs)
     case 'half-open':
-      return nowMs >= health.proberUntilMs ? { to: 'probe' } : { to: 'rest', untilMs: health.proberUntilMs }
+      return until(health.proberUntilMs, PROBER_MS, nowMs)
     default: {
       const unreachable: never = health
       return unreachable
     }
   }
+}
+
+/** More than `longestMs` is left when the clock was set back: that rest is over. */
+function until(endMs: number, longestMs: number, nowMs: number): Admission {
+  return nowMs >= endMs || endMs - nowMs > longestMs ? { to: 'probe' } : { to: 'rest', untilMs: endMs }
 }
 
 /** `prober` is who failed, when it was the prober. `random` is in [0, 1). */

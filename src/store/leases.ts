@@ -13,6 +13,12 @@ export interface LeaseRequest {
   readonly ttlMs: number
 }
 
+/**
+ * A lease that ends this many times its length from now was taken before the database's clock was set back; its holder may
+ * be long gone. Were it not, its token would stop it.
+ */
+const FAR = sql`interval '10 milliseconds'`
+
 const pairKey = (pair: Pair): string => JSON.stringify([pair.accountId, pair.brokerId, pair.registrationId])
 
 export async function acquireLeases(
@@ -34,7 +40,8 @@ export async function acquireLeases(
     ), free as (
       select p.account_id, p.broker_id, p.registration_id, w.index, w.holder, w."ttlMs" from pairs p
       join wanted w on p.account_id = w."accountId" and p.broker_id = w."brokerId" and p.registration_id = w."registrationId"
-      where (p.lease_until is null or p.lease_until < now()) and not ${pausedPair}
+      where (p.lease_until is null or p.lease_until < now() or p.lease_until > now() + w."ttlMs" * ${FAR})
+        and not ${pausedPair}
       order by p.account_id, p.registration_id, p.broker_id
       for update of p skip locked
     )
