@@ -5,6 +5,7 @@ import { startServer } from './http/server.ts'
 import { createEnqueuer, type Enqueuer } from './queue/enqueue.ts'
 import type { QueueBackend } from './queue/job-queue.ts'
 import { openQueueBackend } from './queue/queue-backend.ts'
+import { checkCron, tickIntervalMs } from './queue/schedule-ticks.ts'
 import { createScheduler } from './queue/schedules.ts'
 import { createJobServices } from './services.ts'
 import { cryptoRandom } from './store/random-source.ts'
@@ -55,14 +56,19 @@ export async function startApi(
 const PATIENCE_MS = 20_000
 /** How long a broker that was just declared waits for its worker. */
 const FOLLOW_BROKERS_EVERY_MS = 5_000
+const SWEEP_SPREAD_MS = 10 * 60_000
 
 export async function startWorkerRole(context: Context, { backend, enqueue }: OpenQueue): Promise<Stop> {
-  const { log, config } = context
+  const { log, config, now } = context
+  checkCron('sweep-brokers', config.sweepCron)
+  // Sweeps of one tick are over before the next: those that still wait for their place would swallow it.
+  const intervalMs = tickIntervalMs(config.sweepCron, now()) ?? Number.POSITIVE_INFINITY
   const workers = await startWorkers({
     backend,
     enqueue,
     services: createJobServices(context),
     brokerConcurrency: config.concurrency,
+    sweepSpreadMs: Math.min(SWEEP_SPREAD_MS, intervalMs / 2),
     followEveryMs: FOLLOW_BROKERS_EVERY_MS,
     onError: (what, error) =>
       log.error({ event: 'worker.error', what, error: errorLine(error) }, 'The worker met an error'),

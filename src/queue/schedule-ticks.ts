@@ -69,6 +69,13 @@ export function tickJobId(schedule: string, tickMs: number, lastMs: number | nul
 
 const seconds = (ms: number): number => Math.floor(ms / 1_000)
 
+/** Time between the last two ticks; null when there were not two within 40 days. */
+export function tickIntervalMs(expression: string, nowMs: number): number | null {
+  const lastMs = lastTickMs(expression, nowMs, null)
+  const beforeMs = lastMs === null ? null : lastTickMs(expression, lastMs - 1, null)
+  return lastMs === null || beforeMs === null ? null : lastMs - beforeMs
+}
+
 /** Spreads brokers over the window, each always at the same place. */
 export function spreadMs(key: string, windowMs: number): number {
   if (windowMs <= 0) return 0

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkCron, lastTickMs, spreadMs, tickJobId } from '../../src/queue/schedule-ticks.ts'
+import { checkCron, lastTickMs, spreadMs, tickIntervalMs, tickJobId } from '../../src/queue/schedule-ticks.ts'
 import { DEFAULT_SCHEDULES } from '../../src/queue/schedules.ts'
 
 const at = (text: string): number => Date.parse(`2026-03-${text}Z`)
@@ -37,9 +37,25 @@ describe('schedules', () => {
     expect(() => checkCron('sweep-brokers', expression)).toThrow(/schedule sweep-brokers is no cron expression/)
   })
 
+  it.each([
+    ['* * * * * *', 1_000],
+    ['*/15 * * * * *', 15_000],
+    ['0 * * * *', 3_600_000],
+    ['17 3 * * *', 86_400_000],
+    ['0 0 29 2 *', null],
+  ])('tell what is between two ticks of %s', (expression, intervalMs) => {
+    expect(tickIntervalMs(expression, at('10T12:34:56'))).toBe(intervalMs)
+  })
+
   it('name the job of a tick alike, whatever the milliseconds, and without a colon', () => {
     expect(tickJobId('prune-records', 1_700_000_000_000)).toBe('prune-records-1700000000')
     expect(tickJobId('prune-records', 1_700_000_000_999)).toBe('prune-records-1700000000')
+  })
+
+  it('name it otherwise the second time, when the clock was set back', () => {
+    const tickMs = 1_700_000_000_000
+    expect(tickJobId('prune-records', tickMs, tickMs + 60_000)).toBe('prune-records-1700000000')
+    expect(tickJobId('prune-records', tickMs, tickMs + 61_000)).toBe('prune-records-1700000000-after-1700000061')
   })
 
   it('spread brokers over the window, each at one place', () => {
