@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
+import { createRequire } from 'node:module'
 import { connect as connectInClearText, type Socket } from 'node:net'
 import { connect as connectWithTls } from 'node:tls'
 import rhea, { type Connection, type EventContext } from 'rhea'
@@ -21,6 +22,13 @@ const NOTHING = Buffer.alloc(0)
 const ACCEPTED: Verdict = { outcome: 'accepted' }
 const CLOSED = notVerified('closed', 'The connection was closed before the login was answered.')
 const NOT_AMQP = notVerified('protocol', 'The port does not speak AMQP 1.0 with SASL.')
+
+/** The library can print every frame, and one of them holds the password. */
+const printers: Readonly<Record<'frames' | 'raw', { enabled: boolean }>> = createRequire(import.meta.url)(
+  'rhea/lib/log.js',
+)
+printers.frames.enabled = false
+printers.raw.enabled = false
 
 /** AMQP 1.0, protocols `amqp` and `amqps`: SASL PLAIN, open, close. */
 export function createAmqpLogin(): LoginPort {

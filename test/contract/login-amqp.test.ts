@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest'
 import type { Verdict } from '../../src/domain/verdict.ts'
 import { createAmqpLogin } from '../../src/login/amqp.ts'
@@ -352,6 +353,24 @@ describe('a broker that says', () => {
       atOnce: 4,
     })
   })
+})
+
+it('prints no frame, even where all libraries are asked to print', async () => {
+  const debug: { enable(names: string): void; disable(): void } = createRequire(
+    createRequire(import.meta.url).resolve('rhea'),
+  )('debug')
+  const printed: string[] = []
+  const write = vi.spyOn(process.stderr, 'write').mockImplementation((text) => printed.push(String(text)) > 0)
+  debug.enable('*')
+  try {
+    await using server = await startPlace(startAmqpListener, { protocol: 'amqp' })
+    expect(short(await probe(server.target()))).toBe('accepted')
+  } finally {
+    debug.disable()
+    write.mockRestore()
+  }
+  expect(printed.join('')).toContain('rhea:events')
+  expect(printed.join('')).not.toMatch(/rhea:(?:frames|raw)/)
 })
 
 describe('what no broker takes', () => {

@@ -67,7 +67,7 @@ describe('the login clients', () => {
     ['a password with a line break', 'alice', 'pass\nword'],
     ['a password that ends in a line break', 'alice', 'password\n'],
     ['a username with a NUL', 'ali\0ce', PASSWORD],
-  ])('send no %s', async (_sentence, username, password) => {
+  ])('do not send %s', async (_sentence, username, password) => {
     const { asked, ask } = clientsWith(async () => ACCEPTED)
     const verdict = await ask(username, password)
     expect(verdict).toMatchObject({ outcome: 'not-verified', reason: 'bad-input' })
