@@ -6,6 +6,8 @@ import type { Pair, RunTrigger } from '../src/reconcile/store-port.ts'
 export interface JobServices {
   /** Pairs that have not reached their generation, or are due again, oldest first. */
   laggingPairs(limit: number): Promise<readonly Pair[]>
+  /** Those on which a credential that ended may still work. */
+  revokedPairs(limit: number): Promise<readonly Pair[]>
   pairsOfRegistration(accountId: AccountId, registrationId: RegistrationId): Promise<readonly Pair[]>
   reconcilePair(pair: Pair, trigger: RunTrigger, signal: AbortSignal): Promise<'done' | 'busy' | 'gone'>
   sweepBroker(broker: BrokerKey, trigger: RunTrigger, signal: AbortSignal, onProgress: OnProgress): Promise<void>

@@ -54,6 +54,8 @@ export class Engine {
   }
 
   async #reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
+    // It begins before it has a lease, which a paused pair does not give.
+    if (options.trigger === 'revocation') await refusePausedPair(this.#dependencies.db, pair)
     const broker = await this.#reachable(pair, options.signal).catch((error: unknown) =>
       this.#unreachable(pair, options, error),
     )
@@ -180,8 +182,8 @@ export class Engine {
   }
 }
 
-/** A person who asks is not made to wait for a broker that rests. */
-const isForced = ({ trigger }: RunOptions): boolean => trigger === 'operator'
+/** A person who asks is not made to wait for a broker that rests, nor is one who ends a credential. */
+const isForced = ({ trigger }: RunOptions): boolean => trigger === 'operator' || trigger === 'revocation'
 
 const nameOf = ({ accountId, brokerId }: BrokerKey): string => JSON.stringify([accountId, brokerId])
 const PROGRESS_EVERY_MS = 2000

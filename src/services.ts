@@ -3,7 +3,7 @@ import type { Context } from './context.ts'
 import { codeOf } from './domain/errors.ts'
 import { listManagedBrokers } from './store/broker-settings.ts'
 import { retireExpired } from './store/generations.ts'
-import { laggingPairs, pairsOfRegistration } from './store/pairs.ts'
+import { laggingPairs, pairsOfRegistration, revokedPairs } from './store/pairs.ts'
 import { pruneRecords } from './store/prune.ts'
 
 const RETIRE_BATCH = 500
@@ -12,6 +12,7 @@ const RETIRE_BATCH = 500
 export function createJobServices({ db, engine, remote, now, config }: Context): JobServices {
   return {
     laggingPairs: (limit) => laggingPairs(db, limit),
+    revokedPairs: (limit) => revokedPairs(db, limit),
     pairsOfRegistration: (accountId, registrationId) => pairsOfRegistration(db, accountId, registrationId),
     reconcilePair: (pair, trigger, signal) =>
       unlessPaused<'done' | 'busy' | 'gone'>(

@@ -58,7 +58,7 @@ export function createEnqueuer({ backend, now, onMissed, patienceMs = 2_000 }: E
 }
 
 /** A person waits; the poll and the sweep do not cut a backoff short. */
-const isUrgent = (trigger: RunTrigger): boolean => trigger === 'on-demand' || trigger === 'operator'
+const isUrgent = (trigger: RunTrigger): boolean => trigger !== 'poll' && trigger !== 'sweep'
 
 function registrationJob(accountId: AccountId, registrationId: RegistrationId): NewJob {
   return {
@@ -73,7 +73,8 @@ function pairJob({ accountId, brokerId, registrationId }: Pair, trigger: RunTrig
   return {
     name: 'reconcile-pair',
     payload: { accountId, brokerId, registrationId, trigger },
-    deduplication: { id: `pair/${registrationId}`, trailingRun: true },
+    // A revocation waits for no other job of its pair, neither for one that runs nor for one that waits.
+    deduplication: { id: `${trigger === 'revocation' ? trigger : 'pair'}/${registrationId}`, trailingRun: true },
     priority: priorityOf(trigger, nowMs),
     urgent: isUrgent(trigger),
   }

@@ -19,20 +19,27 @@ export function backoffMs(attempt: number, policy: RetryPolicy, random: number):
 }
 
 /** Minutes that a job of this trigger yields to jobs a person waits for. */
-const YIELD_MINUTES: Readonly<Record<RunTrigger, number>> = { 'on-demand': 0, operator: 0, poll: 10, sweep: 30 }
+const YIELD_MINUTES: Readonly<Record<Exclude<RunTrigger, 'revocation'>, number>> = {
+  'on-demand': 0,
+  operator: 0,
+  poll: 10,
+  sweep: 30,
+}
 
 /** Both engines order by a number below 2^21. */
 const PRIORITY_RANGE = 2_000_000
 const EPOCH_MS = Date.UTC(2025, 0, 1)
 
 /**
- * The minute by which a job should run; lower runs first. On demand comes before poll before sweep, and since the clock
+ * A revocation stands before everything: there are few, and what they end may be in the wrong hands. For the others, the
+ * minute by which a job should run; lower runs first. On demand comes before poll before sweep, and since the clock
  * moves on, a job that has waited its minutes stands before new on-demand ones: nothing starves (invariant 12). The
  * number starts again after 3.8 years; jobs that wait at that moment are passed by newer ones until the queue is empty.
  */
 export function priorityOf(trigger: RunTrigger, runsAtMs: number): number {
+  if (trigger === 'revocation') return 1
   const minute = Math.max(0, Math.floor((runsAtMs - EPOCH_MS) / 60_000)) + YIELD_MINUTES[trigger]
-  return 1 + (minute % PRIORITY_RANGE)
+  return 2 + (minute % PRIORITY_RANGE)
 }
 
 /** Finished jobs of one tick stay this long: longer than clocks of replicas differ, else a tick could run twice. */

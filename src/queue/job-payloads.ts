@@ -14,7 +14,7 @@ const name = z
 
 const broker = { accountId: name.transform(accountId), brokerId: name.transform(brokerId) }
 const registration = { accountId: name.transform(accountId), registrationId: name.transform(registrationId) }
-const trigger = z.enum(['on-demand', 'poll', 'sweep', 'operator'])
+const trigger = z.enum(['revocation', 'on-demand', 'poll', 'sweep', 'operator'])
 /** Set by the queue on a running job when somebody asks for the same again. */
 const asked = { askedAtMs: z.number().int().nonnegative().optional() }
 

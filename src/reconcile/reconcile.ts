@@ -15,6 +15,7 @@ import {
   wantedObjects,
 } from './plan-registration.ts'
 import type { BrokerFacts, BrokerPort } from './ports.ts'
+import { confirmDisabled, disableRevoked } from './revoke.ts'
 import type { FinishedRun, Intent, Lease, LoginRecord, Pair, ReconcileStore, RunTrigger } from './store-port.ts'
 import {
   type LoginsOutcome,
@@ -89,24 +90,79 @@ async function reconcileOnce(
   request: ReconcileRequest,
 ): Promise<ReconcileOutcome> {
   const { store, holder, leaseMs } = dependencies
+  const before = request.trigger === 'revocation' ? await revokeAtOnce(dependencies, request) : NOTHING_REVOKED
   const lease = await store.acquire(request.pair, holder, leaseMs)
-  if (lease === null) return { status: (await store.facts(request.pair)) === null ? 'gone' : 'busy' }
+  if (lease === null) {
+    if (before.error !== null) throw before.error
+    return { status: (await store.facts(request.pair)) === null ? 'gone' : 'busy' }
+  }
   const start = { runId: dependencies.newRunId(), trigger: request.trigger, startedAtMs: dependencies.now() }
-  const failed = async (error: unknown, generation: number | null): Promise<never> => {
+  const failed = async (error: unknown, generation: number | null, done: Partial<FinishedRun> = {}): Promise<never> => {
+    const run = { ...failedRun({ ...start, generation }, error, dependencies.now()), ...done }
     // When this fails too, the lease runs out by itself, and the first error is the one that tells.
-    await store.finish(lease, failedRun({ ...start, generation }, error, dependencies.now())).catch(() => undefined)
+    await store.finish(lease, run).catch(() => undefined)
     throw error
   }
+  if (before.error !== null) return failed(before.error, null)
   const facts = await store.facts(request.pair).catch((error: unknown) => failed(error, null))
   if (facts === null) {
     await store.finish(lease, emptyRun({ ...start, generation: null }, dependencies.now()))
     return { status: 'gone' }
   }
   const { generation } = facts.registration
-  const planned = await prepare(dependencies, request, { lease, facts }).catch((error: unknown) =>
-    failed(error, generation),
-  )
-  return applyAndRecord(dependencies, request, { lease, facts, planned, run: { ...start, generation } })
+  const leased = { lease, facts }
+  const { planned, disabled } = await prepare(dependencies, request, leased).catch(async (error: unknown) => {
+    // What stands in the way of the plan does not keep a credential alive that ended.
+    const done = await revokeOnly(dependencies, request, leased).catch((failure: unknown) =>
+      failed(failure, generation),
+    )
+    return failed(error, generation, { stepsRun: done.length, confirmations: confirmDisabled(facts, done) })
+  })
+  const revoked = [...before.disabled, ...disabled]
+  return applyAndRecord(dependencies, request, { ...leased, planned, revoked, run: { ...start, generation } })
+}
+
+interface RevokedAtOnce {
+  readonly disabled: readonly Action[]
+  readonly error: unknown
+}
+
+const NOTHING_REVOKED: RevokedAtOnce = { disabled: [], error: null }
+
+/** Not even behind the run that holds the lease: that one may not write any more, its generation is over. */
+async function revokeAtOnce(
+  { store, broker }: ReconcileDependencies,
+  { pair, signal }: ReconcileRequest,
+): Promise<RevokedAtOnce> {
+  try {
+    const facts = await store.facts(pair)
+    if (facts === null) return NOTHING_REVOKED
+    const beforeWrite = () => Promise.resolve()
+    return { disabled: await disableRevoked({ broker, beforeWrite, signal }, facts), error: null }
+  } catch (error) {
+    return { disabled: [], error }
+  }
+}
+
+/** Not of a registration that leaves the broker: the guard against mass withdrawal has its say there. */
+async function revokeOnly(
+  { store, broker, leaseMs }: ReconcileDependencies,
+  { pair, signal }: ReconcileRequest,
+  { lease, facts }: Leased,
+): Promise<readonly Action[]> {
+  if (facts.registration.accessRequests.length === 0) return []
+  const beforeWrite = mayWriteOrThrow(store, { lease, generation: facts.registration.generation, leaseMs, pair })
+  return disableRevoked({ broker, beforeWrite, signal }, facts)
+}
+
+function mayWriteOrThrow(
+  store: ReconcileStore,
+  { lease, generation, leaseMs, pair }: { lease: Lease; generation: number; leaseMs: number; pair: Pair },
+): () => Promise<void> {
+  return async () => {
+    if (await store.mayWrite(lease, generation, leaseMs)) return
+    throw supersededError(`registration ${pair.registrationId}`)
+  }
 }
 
 /**
@@ -133,31 +189,36 @@ interface Leased {
 /** What comes before the first write on the broker: observation, plan, and the intent in the ledger. */
 async function prepare(
   dependencies: ReconcileDependencies,
-  { signal }: ReconcileRequest,
+  request: ReconcileRequest,
   { lease, facts }: Leased,
-): Promise<PlannedRegistration> {
-  const planned = await planNow(dependencies, facts, signal)
+): Promise<{ readonly planned: PlannedRegistration; readonly disabled: readonly Action[] }> {
+  const planned = await planNow(dependencies, facts, request.signal)
   await dependencies.meet?.()
   await dependencies.store.intend(lease, intents(planned, facts))
-  return planned
+  const disabled = planned.plan.refused === null ? [] : await revokeOnly(dependencies, request, { lease, facts })
+  return { planned, disabled }
 }
 
 type RunStart = Pick<FinishedRun, 'runId' | 'trigger' | 'startedAtMs' | 'generation'>
 
+interface Prepared extends Leased {
+  readonly planned: PlannedRegistration
+  /** What was switched off before, or beside, the plan. */
+  readonly revoked: readonly Action[]
+  readonly run: RunStart
+}
+
 async function applyAndRecord(
   dependencies: ReconcileDependencies,
   { pair, signal }: ReconcileRequest,
-  { lease, facts, planned, run }: Leased & { readonly planned: PlannedRegistration; readonly run: RunStart },
+  { lease, facts, planned, revoked, run }: Prepared,
 ): Promise<ReconcileOutcome> {
   const { broker, store, now, leaseMs } = dependencies
   const { generation } = facts.registration
   const secrets = secretsOf(planned.plan, store, pair)
   const { executed, notCreated, error } = await apply(planned.plan.steps, {
     broker,
-    beforeWrite: async () => {
-      if (!(await store.mayWrite(lease, generation, leaseMs)))
-        throw supersededError(`registration ${pair.registrationId}`)
-    },
+    beforeWrite: mayWriteOrThrow(store, { lease, generation, leaseMs, pair }),
     secret: (clientUsername, version) =>
       secrets.get(clientUsername) ?? storedSecret(store, pair, clientUsername, version),
     ...(signal === undefined ? {} : { signal }),
@@ -172,9 +233,9 @@ async function applyAndRecord(
     finishedAtMs: now(),
     ...outcomeOf(planned.plan, { error: failure, proof }, now()),
     reachedGeneration: !failed && pairState(planned.plan).state === 'in-sync' ? generation : null,
-    stepsRun: executed.length,
+    stepsRun: revoked.length + executed.length,
     stepsHeld: planned.plan.steps.filter((step) => step.decision === 'held').length,
-    confirmations: confirmations(planned, ledgerOf(facts.ledger), executed),
+    confirmations: [...confirmations(planned, ledgerOf(facts.ledger), executed), ...confirmDisabled(facts, revoked)],
     ledgerChanges: ledgerChanges(planned, facts, { executed, notCreated }),
     drift: withVerdicts(driftRecords(planned.plan, executed, failed), proved),
     logins: proved.logins,
@@ -182,7 +243,7 @@ async function applyAndRecord(
   const recorded = await store.finish(lease, finished)
   if (failed) throw failure
   if (!recorded) throw supersededError(`the lease of registration ${pair.registrationId}`)
-  return { status: 'done', plan: planned.plan, executed, logins: proved.logins, proof }
+  return { status: 'done', plan: planned.plan, executed: [...revoked, ...executed], logins: proved.logins, proof }
 }
 
 interface Proved {

@@ -38,7 +38,8 @@ export interface DriftRecord {
   readonly action: DriftAction
 }
 
-export type RunTrigger = 'on-demand' | 'poll' | 'sweep' | 'operator'
+/** Why a run is made. A `revocation` ends credentials, before anything else. */
+export type RunTrigger = 'revocation' | 'on-demand' | 'poll' | 'sweep' | 'operator'
 
 export type PairState = 'in-sync' | 'held' | 'conflict' | 'refused' | 'error' | 'lagging'
 

@@ -1,5 +1,5 @@
 import { sql, type Transaction } from 'kysely'
-import type { FinishedRun, Lease } from '../reconcile/store-port.ts'
+import type { FinishedRun, Lease, RunTrigger } from '../reconcile/store-port.ts'
 import { settleAccessRequests } from './access-request-states.ts'
 import type { Database } from './database.ts'
 import { recordLogins } from './login-verdicts.ts'
@@ -209,12 +209,13 @@ async function closeDrift(trx: Transaction<Schema>, runs: readonly FinishRequest
       and d.repaired_at is null and not w.open ? (d.object_kind || '/' || d.object_name || '/' || d.kind)`.execute(trx)
 }
 
+const isAsked = (trigger: RunTrigger): boolean => trigger === 'operator' || trigger === 'revocation'
+
 /** A run that found nothing to do leaves no row, unless somebody asked for it. */
 async function recordRuns(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<void> {
   const rows = runs
     .filter(
-      ({ run }) =>
-        run.stepsRun + run.stepsHeld + run.drift.length > 0 || run.error !== null || run.trigger === 'operator',
+      ({ run }) => run.stepsRun + run.stepsHeld + run.drift.length > 0 || run.error !== null || isAsked(run.trigger),
     )
     .map(({ lease, run }) => ({
       ...lease.pair,

@@ -34,6 +34,26 @@ export async function laggingPairs(db: Database, limit: number): Promise<readonl
   return rows.map(toPair)
 }
 
+/**
+ * Those of them on which a client username may still be on though its credential ended; of registrations that stay on
+ * the broker, since many that leave it at once may be an accident.
+ */
+export async function revokedPairs(db: Database, limit: number): Promise<readonly Pair[]> {
+  const { rows } = await sql<PairRow>`
+    select ${columns} from pairs p
+    where p.reached_generation < p.generation and p.wanted and (p.due_at is null or p.due_at <= now())
+      and not ${pausedPair}
+      and exists (
+        select 1 from ledger l
+        where l.account_id = p.account_id and l.broker_id = p.broker_id and l.registration_id = p.registration_id
+          and l.kind = 'clientUsername' and l.withdrawn_at is null
+          and not exists (select 1 from credentials c
+            where c.account_id = l.account_id and c.registration_id = l.registration_id and c.consumer_key = l.name
+              and c.retired_at is null))
+    order by p.changed_at limit ${limit}`.execute(db)
+  return rows.map(toPair)
+}
+
 /** What lags or is due of a filter, after a pause: as the poll would find it. */
 export async function lagsOf(db: Database, filter: PairFilter, limit: number): Promise<readonly Pair[]> {
   const { rows } = await sql<PairRow>`

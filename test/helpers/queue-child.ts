@@ -27,6 +27,7 @@ const workers = await startWorkers({
   onError: (what) => say(`error ${what}`),
   services: {
     laggingPairs: async () => [],
+    revokedPairs: async () => [],
     pairsOfRegistration: async () => [],
     async reconcilePair({ registrationId }, _trigger, signal) {
       say(`start ${registrationId}`)

@@ -185,6 +185,23 @@ describe('access requests', () => {
     ).toEqual([{ reason: null }])
   })
 
+  it('that are withdrawn, and credentials that end, go before all other work of their brokers', async () => {
+    const id = await newRegistration()
+    await ask(id, 'request-1')
+    await call('POST', `/${id}/credentials`, { name: 'leaked', secret: { consumerKey: `leaked-of-${id}` } })
+    const pair = { accountId: 'default', registrationId: id, brokerId: 'broker1' }
+    const revocation = [{ kind: 'pairs', what: { pairs: [pair], trigger: 'revocation' } }]
+    api.enqueued.length = 0
+    expect((await call('DELETE', `/${id}/credentials/leaked-of-${id}`)).status).toBe(204)
+    expect(api.enqueued).toEqual(revocation)
+    api.enqueued.length = 0
+    await call('PATCH', `/${id}/accessRequests/request-1`, { state: 'REVOKED' })
+    expect(api.enqueued).toEqual(revocation)
+    api.enqueued.length = 0
+    await call('DELETE', `/${id}/accessRequests/request-1`)
+    expect(api.enqueued).toEqual([])
+  })
+
   it('that are over are shown as revoked and stay so', async () => {
     const id = await newRegistration()
     await ask(id, 'request-1')

@@ -40,6 +40,7 @@ function recordingServices(overrides: Partial<JobServices> = {}): JobServices & 
   return {
     calls,
     laggingPairs: () => call('laggingPairs', []),
+    revokedPairs: () => call('revokedPairs', []),
     pairsOfRegistration: (_account, id) => call(`pairsOf ${id}`, []),
     reconcilePair: (pair, trigger) => call(`reconcile ${pair.brokerId} ${pair.registrationId} ${trigger}`, 'done'),
     sweepBroker: (broker, trigger) => call(`sweep ${broker.brokerId} ${trigger}`, undefined),

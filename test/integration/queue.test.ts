@@ -79,6 +79,42 @@ describe.each(engineCases())('the queue on $engine', ({ skip, start }) => {
       await recorder.close()
     })
 
+    it('runs a revocation before hundreds of jobs that people wait for, those of its own pair among them', async () => {
+      const crowd = Array.from({ length: 200 }, (_, index) => `d${index}`)
+      await enqueue.pairs(pairs(...crowd), 'on-demand')
+      await enqueue.pairs(pairs('d150', 'r1'), 'revocation')
+      await enqueue.pairs(pairs('d150'), 'on-demand')
+      await enqueue.pairs(pairs('r1'), 'revocation')
+      expect(await queue.counts()).toMatchObject({ waiting: 202 })
+      const recorder = work(() => DONE)
+      await eventually(() => expect(recorder.ran).toHaveLength(202))
+      expect(recorder.ran.slice(0, 2)).toEqual(['d150:revocation', 'r1:revocation'])
+      expect(recorder.ran.slice(2)).toEqual(crowd.map((name) => `${name}:on-demand`))
+      await recorder.close()
+    })
+
+    it('runs a revocation while another job of its pair is at work, and again when it is asked for again', async () => {
+      let open = (): void => undefined
+      const gate = new Promise<void>((resolve) => {
+        open = resolve
+      })
+      const recorder = work(async () => {
+        await gate
+        return DONE
+      }, 2)
+      await enqueue.pairs(pairs('p1'), 'on-demand')
+      await eventually(() => expect(recorder.ran).toEqual(['p1:on-demand']))
+      await enqueue.pairs(pairs('p1'), 'revocation')
+      await eventually(() => expect(recorder.ran).toEqual(['p1:on-demand', 'p1:revocation']))
+      await enqueue.pairs(pairs('d1', 'd2', 'd3'), 'on-demand')
+      await enqueue.pairs(pairs('p1'), 'revocation')
+      open()
+      await eventually(() => expect(recorder.ran).toHaveLength(6))
+      expect(recorder.ran.filter((name) => name === 'p1:revocation')).toHaveLength(2)
+      await eventually(async () => expect(await queue.counts()).toEqual(EMPTY))
+      await recorder.close()
+    })
+
     it('keeps one waiting job per pair, and moves it forward when somebody asks', async () => {
       await enqueue.pairs(pairs('p1', 'p2', 'p2', 'p2'), 'poll')
       await enqueue.pairs(pairs('p2'), 'on-demand')

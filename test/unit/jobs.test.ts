@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { type RunContext, runJob } from '../../jobs/run-job.ts'
+import { accountId, brokerId, registrationId } from '../../src/domain/ids.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import { JOB_PAYLOADS, parsePayload } from '../../src/queue/job-payloads.ts'
 import type { RunningJob } from '../../src/queue/job-queue.ts'
 
+const toPair = { accountId: accountId('a'), brokerId: brokerId('b'), registrationId: registrationId('r') }
 const pair = { accountId: 'a', brokerId: 'b', registrationId: 'r', trigger: 'poll' }
 const job = (name: string, data: unknown): RunningJob => ({
   id: '1',
@@ -32,6 +34,7 @@ function recording(overrides: Partial<RunContext['services']> = {}) {
     },
     services: {
       laggingPairs: record('lagging', []),
+      revokedPairs: record('revoked', []),
       pairsOfRegistration: record('pairs of', []),
       reconcilePair: record('reconcile', 'done'),
       sweepBroker: record('sweep', undefined),
@@ -48,7 +51,14 @@ function recording(overrides: Partial<RunContext['services']> = {}) {
 describe('a job', () => {
   it.each([
     ['poll-catalogue', {}, [['follow'], ['follow remote']]],
-    ['poll-registrations', {}, [['lagging', 5_000]]],
+    [
+      'poll-registrations',
+      {},
+      [
+        ['revoked', 5_000],
+        ['lagging', 5_000],
+      ],
+    ],
     [
       'reconcile-registration',
       { accountId: 'a', registrationId: 'r' },
@@ -76,9 +86,29 @@ describe('a job', () => {
     expect(calls).toEqual(expected)
   })
 
-  it('of a pair that another holds comes back a second later', async () => {
+  it('of the poll asks first for the end of credentials whose job was lost', async () => {
+    const { calls, context } = recording({
+      revokedPairs: async () => [toPair],
+      laggingPairs: async () => [toPair],
+    })
+    await runJob(job('poll-registrations', {}), context)
+    expect(calls).toEqual([
+      ['add pairs', [toPair], 'revocation'],
+      ['add pairs', [toPair], 'poll'],
+    ])
+  })
+
+  it('of the catalogue asks what is to be reconciled when the remote catalogue changed', async () => {
+    const { calls, context } = recording({ followRemoteCatalogue: async () => true })
+    await runJob(job('poll-catalogue', {}), context)
+    expect(calls).toEqual([['follow'], ['revoked', 5_000], ['lagging', 5_000]])
+  })
+
+  it('of a pair that another holds comes back a second later, and sooner when it ends a credential', async () => {
     const { context } = recording({ reconcilePair: async () => 'busy' })
     expect(await runJob(job('reconcile-pair', pair), context)).toEqual({ status: 'again', afterMs: 1_000 })
+    const revocation = { ...pair, trigger: 'revocation' }
+    expect(await runJob(job('reconcile-pair', revocation), context)).toEqual({ status: 'again', afterMs: 200 })
   })
 
   it('that this program does not know is left for a newer one', async () => {

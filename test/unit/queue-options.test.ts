@@ -27,6 +27,13 @@ describe('the priority', () => {
     expect(poll).toBeLessThan(sweep)
   })
 
+  it('puts a revocation before everything, however long that has waited', () => {
+    for (const year of [1970, 2025, 2030, 2500]) {
+      const waiting = priorityOf('on-demand', Date.UTC(year, 0, 1))
+      expect(priorityOf('revocation', Date.UTC(year + 1, 0, 1))).toBeLessThan(waiting)
+    }
+  })
+
   it.each([
     ['poll', 11],
     ['sweep', 31],

@@ -16,7 +16,7 @@ import { ifMatch, setEtag } from '../etag.ts'
 import { noContent } from '../openapi.ts'
 import { limitOf, listOf, one, oneOf, paginate, sortedPage } from '../pagination.ts'
 import { REGISTRATIONS, requirePermissions } from '../permissions.ts'
-import { APP_REGISTRATION, enqueueIfTouched, placeOf } from './app-registrations.ts'
+import { APP_REGISTRATION, enqueueIfTouched, enqueueRevocation, placeOf } from './app-registrations.ts'
 import { accessRequestAnswer } from './registration-answers.ts'
 import { accessRequest, accessRequestCreation, accessRequestUpdate, ofAccessRequest } from './schemas/access-request.ts'
 import { noQuery, where } from './schemas/path-id.ts'
@@ -140,7 +140,8 @@ function addChangeRoutes(app: App, dependencies: HttpDependencies): void {
         mayDecide: isAdministrator(principal.roles),
         check: ifMatch(headers['if-match'], 'access request', params.accessRequestId),
       })
-      await enqueueIfTouched(dependencies, place, changed)
+      if (changed.touched && body.state === 'REVOKED') await enqueueRevocation(dependencies, place)
+      else await enqueueIfTouched(dependencies, place, changed)
       return answered(reply, changed.result)
     },
   )

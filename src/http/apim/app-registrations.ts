@@ -9,6 +9,7 @@ import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
 import { ifMatch, setEtag } from '../etag.ts'
 import { noContent } from '../openapi.ts'
+import { enqueueRaised } from '../operations/enqueueing.ts'
 import { limitOf, listOf, one, oneOf, paginate, sortedPage } from '../pagination.ts'
 import { REGISTRATIONS, requirePermissions } from '../permissions.ts'
 import { registrationAnswer } from './registration-answers.ts'
@@ -42,6 +43,14 @@ export async function enqueueIfTouched(
   { touched }: { readonly touched: boolean },
 ): Promise<void> {
   if (touched) await enqueue.registration(place.accountId, registrationId(place.registrationId))
+}
+
+/** The same for what takes access away: straight to the brokers' queues, before everything that waits there. */
+export async function enqueueRevocation(
+  dependencies: Pick<HttpDependencies, 'db' | 'enqueue'>,
+  { accountId, registrationId: id }: RegistrationPlace,
+): Promise<void> {
+  await enqueueRaised(dependencies, accountId, [id], 'revocation')
 }
 
 function answered(reply: FastifyReply, view: RegistrationView) {

@@ -17,7 +17,7 @@ import { ifMatch, setEtag } from '../etag.ts'
 import { noContent } from '../openapi.ts'
 import { limitOf, listOf, one, oneOf, paginate, sortedPage } from '../pagination.ts'
 import { REGISTRATIONS, requirePermissions } from '../permissions.ts'
-import { APP_REGISTRATION, enqueueIfTouched, placeOf } from './app-registrations.ts'
+import { APP_REGISTRATION, enqueueIfTouched, enqueueRevocation, placeOf } from './app-registrations.ts'
 import { credentialAnswer } from './registration-answers.ts'
 import { credential, credentialCreation, credentialUpdate, ofCredential } from './schemas/credential.ts'
 import { noQuery } from './schemas/path-id.ts'
@@ -168,7 +168,9 @@ function addChangeRoutes(app: App, dependencies: HttpDependencies): void {
         tags,
         operationId: 'deleteAppRegistrationCredentials',
         summary: 'Delete credentials',
-        description: 'They end at once: brokers disable the client username, which drops its clients, then remove it.',
+        description:
+          'They end at once: before anything else that waits, brokers disable the client username, which drops its ' +
+          'clients; it is removed later.',
         params: ofCredential,
         querystring: noQuery,
         response: { 204: noContent },
@@ -177,8 +179,8 @@ function addChangeRoutes(app: App, dependencies: HttpDependencies): void {
     async ({ principal, params, headers }, reply) => {
       const place = placeOf(principal.accountId, params)
       const check = ifMatch(headers['if-match'], 'credential', params.consumerKey)
-      const deleted = await deleteCredential(dependencies.db, { ...place, consumerKey: params.consumerKey }, check)
-      await enqueueIfTouched(dependencies, place, deleted)
+      await deleteCredential(dependencies.db, { ...place, consumerKey: params.consumerKey }, check)
+      await enqueueRevocation(dependencies, place)
       return reply.code(204).send()
     },
   )

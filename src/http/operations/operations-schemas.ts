@@ -17,7 +17,13 @@ export const PAIR_STATES = [
   'error',
   'lagging',
 ] as const satisfies readonly PairState[]
-export const TRIGGERS = ['on-demand', 'poll', 'sweep', 'operator'] as const satisfies readonly RunTrigger[]
+export const TRIGGERS = [
+  'revocation',
+  'on-demand',
+  'poll',
+  'sweep',
+  'operator',
+] as const satisfies readonly RunTrigger[]
 export const DRIFT_KINDS = ['missing', 'changed', 'unexpected', 'conflict', 'unsuitable', 'password'] as const
 
 const reasons = Object.keys(REASONS) as [Reason, ...Reason[]]
