@@ -65,7 +65,12 @@ function createWebSocketServer(tls: TlsMaterial | null, limits: MqttLimits, onCl
     tls === null
       ? createHttpServer(timeouts)
       : createHttpsServer({ ...timeouts, ...tls, handshakeTimeout: connectTimeoutMs })
-  const webSockets = new WebSocketServer({ noServer: true, maxPayload: limits.maxPacketBytes, clientTracking: false })
+  const webSockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: limits.maxPacketBytes,
+    clientTracking: false,
+    handleProtocols: () => SUBPROTOCOL,
+  })
   server.on('request', (_request, response) => {
     response.writeHead(426, { Connection: 'close', Upgrade: 'websocket' }).end()
   })
@@ -87,7 +92,7 @@ function createWebSocketServer(tls: TlsMaterial | null, limits: MqttLimits, onCl
   return server
 }
 
-/** A client must name the subprotocol (MQTT 3.1.1, 6.0); `ws` then chooses it. */
+/** A client must name the subprotocol, among others if it likes (MQTT 3.1.1, 6.0). */
 const offersMqtt = ({ headers }: IncomingMessage): boolean =>
   String(headers['sec-websocket-protocol'] ?? '')
     .split(',')
