@@ -4,14 +4,15 @@ import { type Logger, pino } from 'pino'
 import { BrokerCircuits } from './broker-circuits.ts'
 import { BrokerConnections } from './broker-connections.ts'
 import { BrokerLogins } from './broker-logins.ts'
-import type { Config } from './config.ts'
+import type { Config, LoginConfig } from './config.ts'
 import { Disposer } from './disposer.ts'
 import { errorLine } from './domain/errors.ts'
 import { type AccountId, runId } from './domain/ids.ts'
 import { Engine } from './engine.ts'
+import { createLoginClients } from './login/login-clients.ts'
 import type { LoginPort } from './reconcile/login-port.ts'
 import type { ReconcileStore } from './reconcile/store-port.ts'
-import type { SweepStore } from './reconcile/sweep-port.ts'
+import type { BrokerKey, SweepStore } from './reconcile/sweep-port.ts'
 import { RemoteFollower } from './remote-follower.ts'
 import { followKeyRing } from './secrets/following-key-ring.ts'
 import { createFollowingSealer } from './secrets/following-sealer.ts'
@@ -131,18 +132,8 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     onChange: ({ accountId: account, brokerId }, { failures }) =>
       log.warn({ event: 'broker.resting', account, broker: brokerId, failures }, 'A sick broker rests'),
   })
-  const login = options.login ?? null
   const logins =
-    config.logins === null || login === null
-      ? null
-      : new BrokerLogins({
-          db,
-          login,
-          facts: async (broker, signal) => (await connections.port(broker)).facts(signal),
-          now,
-          wrongPassword: () => randomUUID(),
-          ...config.logins,
-        })
+    config.logins === null ? null : openLogins(options, { db, connections, now, settings: config.logins }, opened)
   const engine = new Engine({
     db,
     connections,
@@ -176,6 +167,32 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     databaseLost: lost,
     [Symbol.asyncDispose]: () => opened.dispose(),
   }
+}
+
+interface LoginParts {
+  readonly db: Database
+  readonly connections: BrokerConnections
+  readonly now: () => number
+  readonly settings: LoginConfig
+}
+
+function openLogins({ login }: ContextOptions, { db, connections, now, settings }: LoginParts, opened: Disposer) {
+  const port = (broker: BrokerKey) => connections.port(broker)
+  return new BrokerLogins({
+    db,
+    login: login ?? ownClients(opened),
+    facts: async (broker, signal) => (await port(broker)).facts(signal),
+    connections: async (broker, clientUsername, signal) => (await port(broker)).connections(clientUsername, signal),
+    now,
+    wrongPassword: () => randomUUID(),
+    ...settings,
+  })
+}
+
+function ownClients(opened: Disposer): LoginPort {
+  const clients = createLoginClients()
+  opened.defer(() => clients.close())
+  return clients
 }
 
 /** Errors of libraries carry what they were given: rows in a database's detail, a client with its settings. None of it is logged. */

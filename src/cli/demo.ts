@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { type DemoStory, type DemoSummary, endedWell, keepRunning, runDemo } from '../demo/demo.ts'
 import type { CommandDependencies } from './command.ts'
-import type { Output } from './output.ts'
+import { type Output, table } from './output.ts'
 import { statusTable } from './status.ts'
 
 interface DemoOptions {
@@ -26,6 +26,7 @@ Exit status: 0 everything ended as it should, 1 it did not.`,
         const good = endedWell(demo.summary)
         if (!good) dependencies.exitWith(1)
         output.line(`\n${statusTable(demo.statuses, output, demo.context.now())}\n`)
+        output.line(`${loginTable(demo.summary, output)}\n`)
         for (const line of verdict(demo.summary, good, output)) output.line(line)
         if (output.json) output.document(demo.summary)
         if (options.once === true) return
@@ -49,6 +50,16 @@ function storyOn(output: Output): DemoStory {
     done: (text) => output.line(`${paint.green('✓')} ${text}`),
     detail: (text) => output.line(paint.dim(`    ${text}`)),
   }
+}
+
+/** One row per protocol, over all brokers. */
+function loginTable({ logins, credentialsOnBrokers: all }: DemoSummary, { paint }: Output): string {
+  const rows = Object.entries(logins).map(([protocol, { accepted, refusedWrong }]) => [
+    protocol,
+    `${accepted} of ${all} accepted`,
+    `${refusedWrong} of ${all} refused`,
+  ])
+  return table(['protocol', 'right password', 'wrong password'], rows, paint)
 }
 
 function verdict(summary: DemoSummary, good: boolean, { paint }: Output): readonly string[] {

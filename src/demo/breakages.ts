@@ -10,14 +10,35 @@ export interface Breakage {
   readonly repaired: () => boolean
 }
 
-/** Breaks each broker in another way. The names are those of the sample catalogue. */
-export function breakBrokers(sandbox: Sandbox, names: readonly string[]): readonly Breakage[] {
+/**
+ * Breaks each broker in another way, and changes the passwords of these client usernames on the last. The names are those
+ * of the sample catalogue.
+ */
+export function breakBrokers(
+  sandbox: Sandbox,
+  names: readonly string[],
+  usernames: readonly string[],
+): readonly Breakage[] {
   const [north = '', central = '', south = ''] = names
   return [
     deletedUsername(sandbox.broker(0), north),
     changedException(sandbox.broker(1), central),
     disabledQueue(sandbox.broker(2), south),
+    ...changedPasswords(sandbox.broker(2), south, usernames),
   ]
+}
+
+/** The broker never tells a password: only a login shows that somebody changed it. */
+function changedPasswords({ state }: SandboxBroker, broker: string, usernames: readonly string[]): readonly Breakage[] {
+  return usernames.map((name) => {
+    const password = state.passwordOf(name)
+    state.setPassword(name, 'changed-by-hand')
+    return {
+      broker,
+      what: `changed the password of client username ${name}`,
+      repaired: () => state.passwordOf(name) === password,
+    }
+  })
 }
 
 function deletedUsername({ state }: SandboxBroker, broker: string): Breakage {

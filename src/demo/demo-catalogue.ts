@@ -23,6 +23,7 @@ function onSandbox(broker: PortalBroker, sandbox: Sandbox, index: number): Porta
     ...broker,
     management: { ...broker.management, url, msgVpnName, username },
     managementPassword: new Secret(password),
+    messaging: { host: 'localhost', protocols: simulated.endpoints, caCertificate: simulated.caCertificate },
   }
 }
 

@@ -8,10 +8,12 @@ import { Disposer } from '../disposer.ts'
 import { KeymeshError } from '../domain/errors.ts'
 import { registrationId } from '../domain/ids.ts'
 import type { PortalFile } from '../domain/portal-file.ts'
+import { createLoginClients } from '../login/login-clients.ts'
 import type { Enqueuer } from '../queue/enqueue.ts'
 import { isEmpty } from '../reconcile/render.ts'
 import type { BrokerKey } from '../reconcile/sweep-port.ts'
 import { type OpenQueue, openQueue, startScheduler, startWorkerRole } from '../roles.ts'
+import { ALL_LOGIN_PORTS } from '../sandbox/login/login-listeners.ts'
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts'
 import { listManagedBrokers } from '../store/broker-settings.ts'
 import { readDrift } from '../store/drift-view.ts'
@@ -20,6 +22,7 @@ import { cryptoRandom } from '../store/random-source.ts'
 import { type BrokerStatusView, readStatus } from '../store/status-view.ts'
 import { addForeignClient, type Breakage, breakBrokers } from './breakages.ts'
 import { demoCatalogue, withNewcomer } from './demo-catalogue.ts'
+import { countLogins, credentialsOnBrokers, type LoginCount, type LoginCounts } from './login-counts.ts'
 
 export interface DemoSummary {
   readonly brokers: number
@@ -32,6 +35,9 @@ export interface DemoSummary {
   readonly pairs: number
   readonly drift: { readonly injected: number; readonly detected: number; readonly repaired: number }
   readonly conflicts: number
+  readonly logins: LoginCounts
+  /** Logins that each protocol should take: credentials on brokers, over all brokers. */
+  readonly credentialsOnBrokers: number
   /** Writes that a second look would still send: none. */
   readonly pendingWrites: number
   readonly foreignUntouched: boolean
@@ -81,9 +87,13 @@ export async function runDemo(story: DemoStory, signal: AbortSignal): Promise<De
     story.done(`${total(await statuses(context))} registrations on brokers are in sync, passwords included`)
 
     story.step('Breaking the brokers by hand')
+    const brokers = file.brokers.map(({ id }) => id)
     const breakages = breakBrokers(
       sandbox,
-      file.brokers.map(({ id }) => id),
+      brokers,
+      (await credentialsOnBrokers(context))
+        .filter(({ pair }) => pair.brokerId === brokers.at(-1))
+        .map(({ username }) => username),
     )
     for (const { broker, what } of breakages) story.detail(`${broker}: ${what}`)
     const foreign = addForeignClient(sandbox.broker(0))
@@ -100,6 +110,12 @@ export async function runDemo(story: DemoStory, signal: AbortSignal): Promise<De
     for (const row of driftRows)
       story.detail(`${row.brokerId}: ${row.objectKind} ${row.objectName}: ${row.kind}, ${row.action}`)
 
+    story.step('Logging in with every credential over all eleven protocols, and with wrong passwords')
+    const login = createLoginClients()
+    opened.defer(() => login.close())
+    const logins = await countLogins(context, { sandbox, brokers, login }, signal)
+    story.done(`${sumOf(logins, 'accepted')} logins accepted, ${sumOf(logins, 'refusedWrong')} wrong passwords refused`)
+
     const final = await statuses(context)
     const summary: DemoSummary = {
       ...(await counts(context)),
@@ -112,6 +128,8 @@ export async function runDemo(story: DemoStory, signal: AbortSignal): Promise<De
         repaired: driftRows.filter(({ repairedAtMs }) => repairedAtMs !== null).length,
       },
       conflicts: sum(final, ({ registrations }) => registrations.conflict),
+      logins,
+      credentialsOnBrokers: (await credentialsOnBrokers(context)).length,
       pendingWrites: await pendingWrites(context),
       foreignUntouched: foreign.untouched(),
       durationMs: Math.round(performance.now() - startedAtMs),
@@ -123,13 +141,19 @@ export async function runDemo(story: DemoStory, signal: AbortSignal): Promise<De
   }
 }
 
+const sumOf = (counts: LoginCounts, what: keyof LoginCount): number =>
+  Object.values(counts).reduce((sum, count) => sum + count[what], 0)
+
 const isRepaired = (breakage: Breakage): boolean => breakage.repaired()
 
 /** True when the demo ended as it should: all in sync but the one conflict, which was left alone. */
 export function endedWell(summary: DemoSummary): boolean {
-  const { drift, conflicts, inSync, pairs, pendingWrites, foreignUntouched } = summary
+  const { drift, conflicts, inSync, pairs, pendingWrites, foreignUntouched, credentialsOnBrokers: expected } = summary
   return (
-    drift.injected === 3 &&
+    drift.injected > 3 &&
+    Object.values(summary.logins).every(
+      ({ accepted, refusedWrong }) => accepted === expected && refusedWrong === expected,
+    ) &&
     drift.detected === drift.injected &&
     drift.repaired === drift.injected &&
     conflicts === 1 &&
@@ -143,7 +167,7 @@ async function start(story: DemoStory, opened: Disposer) {
   story.step('Starting an embedded database and three simulated brokers')
   const dataDirectory = await mkdtemp(join(tmpdir(), 'keymesh-demo-'))
   opened.defer(() => rm(dataDirectory, { recursive: true, force: true }))
-  const sandbox = await startSandbox({ brokers: 3, common: { msgVpnName: 'rail' } })
+  const sandbox = await startSandbox({ brokers: 3, common: { msgVpnName: 'rail', logins: ALL_LOGIN_PORTS } })
   opened.defer(() => sandbox.close())
   const context = await openContext(demoConfig(dataDirectory))
   opened.defer(() => context[Symbol.asyncDispose]())
@@ -158,6 +182,8 @@ function demoConfig(dataDirectory: string): Config {
     KEYMESH_LOG_LEVEL: 'error',
     KEYMESH_SWEEP_CRON: '*/30 * * * * *',
     KEYMESH_POLL_CRON: '*/5 * * * * *',
+    // Each sweep logs in with every credential.
+    KEYMESH_LOGIN_EVERY: '1s',
   }
   return toConfig({ env, pid: process.pid, hostname: 'demo' })
 }
