@@ -1,4 +1,5 @@
 import type { AttributeChange, ImportChange, ImportKind } from '../store/import-changes.ts'
+import type { Output } from './output.ts'
 
 const KIND_NAMES: Readonly<Record<ImportKind, string>> = {
   environment: 'environment',
@@ -59,11 +60,30 @@ function show(value: unknown): string {
   return text.length <= SHOWN_VALUE_LENGTH ? text : `${text.slice(0, SHOWN_VALUE_LENGTH)}…`
 }
 
+export interface ImportOutcome {
+  readonly dryRun: boolean
+  /** How many registrations are to be reconciled. */
+  readonly raised: number
+  /** What the store holds when there is nothing to do. */
+  readonly same?: string
+}
+
+/** The changes, coloured, and what became of them. */
+export function printChanges(changes: readonly ImportChange[], outcome: ImportOutcome, output: Output): void {
+  for (const line of renderChanges(changes)) {
+    const [sign] = line
+    if (sign === '+') output.line(output.paint.green(line))
+    else if (sign === '-') output.line(output.paint.red(line))
+    else output.line(line)
+  }
+  output.line(renderSummary(changes, outcome))
+}
+
 export function renderSummary(
   changes: readonly ImportChange[],
-  { dryRun, raised }: { readonly dryRun: boolean; readonly raised: number },
+  { dryRun, raised, same = 'the file says' }: ImportOutcome,
 ): string {
-  if (changes.length === 0) return 'Nothing to do: the store holds what the file says.'
+  if (changes.length === 0) return `Nothing to do: the store holds what ${same}.`
   const count = (type: ImportChange['type']): number => changes.filter((change) => change.type === type).length
   const counts = `${count('create')} to create, ${count('update')} to update, ${count('delete')} to remove`
   if (dryRun) return `${counts}. Nothing was written.`

@@ -1,12 +1,11 @@
-import { Command, InvalidArgumentError } from 'commander'
+import { Command } from 'commander'
 import { InvalidInputError, problemLine } from '../domain/errors.ts'
 import { parsePortalFile } from '../portal-file/parse-portal-file.ts'
-import type { ImportChange } from '../store/import-changes.ts'
 import { type ImportOptions, importPortalFile } from '../store/import-portal-file.ts'
 import { cryptoRandom } from '../store/random-source.ts'
 import type { CommandDependencies } from './command.ts'
-import { renderChanges, renderSummary } from './import-changes.ts'
-import type { Output } from './output.ts'
+import { printChanges } from './import-changes.ts'
+import { parseDeletions } from './options.ts'
 
 interface ImportCommandOptions {
   readonly dryRun?: boolean
@@ -52,24 +51,4 @@ Exit status: 0 done, or nothing to do; 1 a prune was stopped or something failed
         printChanges(changes, { dryRun, raised: raised.length }, output)
       }
     })
-}
-
-function printChanges(
-  changes: readonly ImportChange[],
-  outcome: { readonly dryRun: boolean; readonly raised: number },
-  output: Output,
-): void {
-  for (const line of renderChanges(changes)) {
-    const [sign] = line
-    if (sign === '+') output.line(output.paint.green(line))
-    else if (sign === '-') output.line(output.paint.red(line))
-    else output.line(line)
-  }
-  output.line(renderSummary(changes, outcome))
-}
-
-function parseDeletions(text: string): number {
-  const count = Number(text)
-  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('give the number of deletions')
-  return count
 }

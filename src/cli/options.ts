@@ -1,5 +1,12 @@
 import { InvalidArgumentError } from 'commander'
 
+/** The number of deletions that a person agrees to, for commander. */
+export function parseDeletions(text: string): number {
+  const count = Number(text)
+  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('give the number of deletions')
+  return count
+}
+
 /** A whole number from 1 to 10,000, for commander. */
 export function parseCount(text: string): number {
   const count = Number(text)

@@ -12,6 +12,7 @@ import { importCommand } from './import.ts'
 import { keysCommand } from './keys.ts'
 import { createOutput, type Streams } from './output.ts'
 import { planCommand } from './plan.ts'
+import { pullCommand } from './pull.ts'
 import { reapplyCommand } from './reapply.ts'
 import { reconcileCommand } from './reconcile.ts'
 import { sandboxCommand } from './sandbox.ts'
@@ -64,6 +65,7 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
   const commands = [
     serveCommand(dependencies),
     importCommand(dependencies),
+    pullCommand(dependencies),
     explainCommand(dependencies),
     planCommand(dependencies),
     reconcileCommand(dependencies),

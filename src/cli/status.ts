@@ -1,13 +1,15 @@
 import { Command } from 'commander'
+import { type RemoteCatalogueStatus, readRemoteStatus } from '../store/followed-catalogues.ts'
 import { type BrokerStatusView, readStatus } from '../store/status-view.ts'
 import type { CommandDependencies } from './command.ts'
 import { type Output, table } from './output.ts'
+import { unmanagedLine } from './pull.ts'
 
 export function statusCommand(dependencies: CommandDependencies): Command {
   return new Command('status')
     .description('show each broker: reachable, last sweep, in sync, lagging, drifted, in error, and why')
     .option('--broker <id>', 'only this broker')
-    .option('--json', 'print one JSON document per broker')
+    .option('--json', 'print one JSON document per broker, and one for the catalogue of another service')
     .addHelpText('after', '\nExit status: 0 all is in sync, 1 something is not, 2 bad input.')
     .action(async (options: { readonly broker?: string }, command: Command) => {
       const output = dependencies.output(command)
@@ -18,6 +20,11 @@ export function statusCommand(dependencies: CommandDependencies): Command {
         else output.line(statusTable(brokers, output, context.now()))
         for (const broker of brokers) for (const line of explanations(broker)) output.line(line)
         if (brokers.some((broker) => !isGood(broker))) dependencies.exitWith(1)
+        const remote = options.broker === undefined ? await readRemoteStatus(context.db, context.accountId) : null
+        if (remote === null) return
+        if (output.json) output.document({ remoteCatalogue: remote })
+        for (const line of remoteLines(remote, output, context.now())) output.line(line)
+        if (remote.error !== null) dependencies.exitWith(1)
       })
     })
 }
@@ -52,6 +59,23 @@ export function statusTable(brokers: readonly BrokerStatusView[], output: Output
 function reachability({ reachable, sempVersion }: BrokerStatusView, paint: Output['paint']): string {
   if (reachable === null) return 'not tried'
   return reachable ? paint.green(`yes, SEMP ${sempVersion ?? '?'}`) : paint.red('no')
+}
+
+const SHOWN_WARNINGS = 10
+
+function remoteLines(remote: RemoteCatalogueStatus, { paint }: Output, nowMs: number): readonly string[] {
+  const { origin, followedSinceMs, lastSucceededAtMs, error, warnings, unmanagedBrokers } = remote
+  const verb = followedSinceMs === null ? 'is to follow' : 'follows'
+  const read = lastSucceededAtMs === null ? 'never read' : `last read${age(lastSucceededAtMs, nowMs)}`
+  return [
+    `The account ${verb} the catalogue of ${origin}, ${read}.`,
+    ...(error === null ? [] : [paint.red(`  ${error}`)]),
+    ...unmanagedBrokers.map((broker) => paint.yellow(`  ${unmanagedLine(broker)}`)),
+    ...warnings.slice(0, SHOWN_WARNINGS).map((warning) => paint.yellow(`  ${warning}`)),
+    ...(warnings.length > SHOWN_WARNINGS
+      ? [`  … and ${warnings.length - SHOWN_WARNINGS} more: --json shows them`]
+      : []),
+  ]
 }
 
 function age(atMs: number | null, nowMs: number): string {

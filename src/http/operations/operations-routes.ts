@@ -5,6 +5,7 @@ import { pauseRoutes } from './pauses.ts'
 import { planRoutes } from './plans.ts'
 import { policyRoutes } from './policies.ts'
 import { recordRoutes } from './records.ts'
+import { remoteCatalogueRoutes } from './remote-catalogue.ts'
 import { statusRoutes } from './status.ts'
 
 /** Everything that the command line can do with the brokers, for the operators of an account. */
@@ -15,4 +16,5 @@ export async function operationsRoutes(app: App, dependencies: HttpDependencies)
   await actionRoutes(app, dependencies)
   await pauseRoutes(app, dependencies)
   await policyRoutes(app, dependencies)
+  await remoteCatalogueRoutes(app, dependencies)
 }
