@@ -15,7 +15,7 @@ import {
   wantedObjects,
 } from './plan-registration.ts'
 import type { BrokerFacts, BrokerPort } from './ports.ts'
-import { confirmDisabled, disableRevoked } from './revoke.ts'
+import { confirmDisabled, disableStaying, NOTHING_REVOKED, revokeAtOnce } from './revoke.ts'
 import type { FinishedRun, Intent, Lease, LoginRecord, Pair, ReconcileStore, RunTrigger } from './store-port.ts'
 import {
   type LoginsOutcome,
@@ -113,57 +113,29 @@ async function reconcileOnce(
   const leased = { lease, facts }
   const { planned, disabled } = await prepare(dependencies, request, leased).catch(async (error: unknown) => {
     // What stands in the way of the plan does not keep a credential alive that ended.
-    const done = await revokeOnly(dependencies, request, leased).catch((failure: unknown) =>
+    const more = await disableStaying(revoking(dependencies, request, leased), facts).catch((failure: unknown) =>
       failed(failure, generation),
     )
+    const done = [...before.disabled, ...more]
     return failed(error, generation, { stepsRun: done.length, confirmations: confirmDisabled(facts, done) })
   })
   const revoked = [...before.disabled, ...disabled]
   return applyAndRecord(dependencies, request, { ...leased, planned, revoked, run: { ...start, generation } })
 }
 
-interface RevokedAtOnce {
-  readonly disabled: readonly Action[]
-  readonly error: unknown
-}
+const revoking = (dependencies: ReconcileDependencies, { signal }: ReconcileRequest, leased: Leased) => ({
+  broker: dependencies.broker,
+  beforeWrite: beforeWriteOf(dependencies, leased),
+  signal,
+})
 
-const NOTHING_REVOKED: RevokedAtOnce = { disabled: [], error: null }
-
-/** Not even behind the run that holds the lease: that one may not write any more, its generation is over. */
-async function revokeAtOnce(
-  { store, broker }: ReconcileDependencies,
-  { pair, signal }: ReconcileRequest,
-): Promise<RevokedAtOnce> {
-  try {
-    const facts = await store.facts(pair)
-    if (facts === null) return NOTHING_REVOKED
-    const beforeWrite = () => Promise.resolve()
-    return { disabled: await disableRevoked({ broker, beforeWrite, signal }, facts), error: null }
-  } catch (error) {
-    return { disabled: [], error }
+/** Called before each write. Throws when the lease is lost or the generation moved on. */
+const beforeWriteOf =
+  ({ store, leaseMs }: ReconcileDependencies, { lease, facts }: Leased) =>
+  async (): Promise<void> => {
+    const { registrationId, generation } = facts.registration
+    if (!(await store.mayWrite(lease, generation, leaseMs))) throw supersededError(`registration ${registrationId}`)
   }
-}
-
-/** Not of a registration that leaves the broker: the guard against mass withdrawal has its say there. */
-async function revokeOnly(
-  { store, broker, leaseMs }: ReconcileDependencies,
-  { pair, signal }: ReconcileRequest,
-  { lease, facts }: Leased,
-): Promise<readonly Action[]> {
-  if (facts.registration.accessRequests.length === 0) return []
-  const beforeWrite = mayWriteOrThrow(store, { lease, generation: facts.registration.generation, leaseMs, pair })
-  return disableRevoked({ broker, beforeWrite, signal }, facts)
-}
-
-function mayWriteOrThrow(
-  store: ReconcileStore,
-  { lease, generation, leaseMs, pair }: { lease: Lease; generation: number; leaseMs: number; pair: Pair },
-): () => Promise<void> {
-  return async () => {
-    if (await store.mayWrite(lease, generation, leaseMs)) return
-    throw supersededError(`registration ${pair.registrationId}`)
-  }
-}
 
 /**
  * For who does not get as far as a run, because the broker cannot be reached at all: the pair shows it all the same,
@@ -195,7 +167,8 @@ async function prepare(
   const planned = await planNow(dependencies, facts, request.signal)
   await dependencies.meet?.()
   await dependencies.store.intend(lease, intents(planned, facts))
-  const disabled = planned.plan.refused === null ? [] : await revokeOnly(dependencies, request, { lease, facts })
+  const revoke = revoking(dependencies, request, { lease, facts })
+  const disabled = planned.plan.refused === null ? [] : await disableStaying(revoke, facts)
   return { planned, disabled }
 }
 
@@ -213,12 +186,12 @@ async function applyAndRecord(
   { pair, signal }: ReconcileRequest,
   { lease, facts, planned, revoked, run }: Prepared,
 ): Promise<ReconcileOutcome> {
-  const { broker, store, now, leaseMs } = dependencies
+  const { broker, store, now } = dependencies
   const { generation } = facts.registration
   const secrets = secretsOf(planned.plan, store, pair)
   const { executed, notCreated, error } = await apply(planned.plan.steps, {
     broker,
-    beforeWrite: mayWriteOrThrow(store, { lease, generation, leaseMs, pair }),
+    beforeWrite: beforeWriteOf(dependencies, { lease, facts }),
     secret: (clientUsername, version) =>
       secrets.get(clientUsername) ?? storedSecret(store, pair, clientUsername, version),
     ...(signal === undefined ? {} : { signal }),

@@ -3,7 +3,7 @@ import { codeOf } from '../domain/errors.ts'
 import type { Action } from './plan.ts'
 import type { RegistrationFacts } from './plan-registration.ts'
 import type { BrokerPort } from './ports.ts'
-import type { Confirmation } from './store-port.ts'
+import type { Confirmation, Pair, ReconcileStore } from './store-port.ts'
 
 /**
  * Client usernames of ours whose credential is live no more and that the broker was not yet seen to have switched off.
@@ -52,6 +52,37 @@ export async function disableRevoked(
   const failed = results.find((result) => result.status === 'rejected')
   if (failed !== undefined) throw failed.reason
   return disabled
+}
+
+/** Not of a registration that leaves the broker: the guard against mass withdrawal has its say there. */
+export async function disableStaying(
+  dependencies: RevokeDependencies,
+  facts: RegistrationFacts,
+): Promise<readonly Action[]> {
+  return facts.registration.accessRequests.length === 0 ? [] : disableRevoked(dependencies, facts)
+}
+
+export interface RevokedAtOnce {
+  readonly disabled: readonly Action[]
+  /** The first failure, or null. */
+  readonly error: unknown
+}
+
+export const NOTHING_REVOKED: RevokedAtOnce = { disabled: [], error: null }
+
+/** Not even behind the run that holds the lease: that one may not write any more, its generation is over. */
+export async function revokeAtOnce(
+  { store, broker }: { readonly store: Pick<ReconcileStore, 'facts'>; readonly broker: RevokeDependencies['broker'] },
+  { pair, signal }: { readonly pair: Pair; readonly signal?: AbortSignal },
+): Promise<RevokedAtOnce> {
+  try {
+    const facts = await store.facts(pair)
+    if (facts === null) return NOTHING_REVOKED
+    const beforeWrite = () => Promise.resolve()
+    return { disabled: await disableRevoked({ broker, beforeWrite, signal }, facts), error: null }
+  } catch (error) {
+    return { disabled: [], error }
+  }
 }
 
 const disabling = ({ kind, name }: ObjectRef): Action => ({

@@ -40,10 +40,7 @@ describe('a revoked credential', () => {
       })
       expect(writes).toMatchObject(disabling)
       expect([isOn(world, LEAKED), isOn(world, KEPT)]).toEqual([false, true])
-      expect(world.store.runs.at(-2)?.run).toMatchObject({
-        state: 'error',
-        ...(trigger !== 'revocation' && { stepsRun: 1 }),
-      })
+      expect(world.store.runs.at(-2)?.run).toMatchObject({ state: 'error', stepsRun: 1 })
       await run(world, 'poll')
       expect(ledgerOf(world)[objectKey(LEAKED)]).toMatchObject({ withdrawnAtMs: world.nowMs })
       expect(isOn(world, LEAKED)).toBe(false)
