@@ -4,12 +4,16 @@ import { type AccountId, accountId } from '../domain/ids.ts'
 import { conflict } from '../domain/refusals.ts'
 import type { Database } from './database.ts'
 
-/** The account of this name, made when it is not there. Its id is its first name, and stays when it is renamed. */
+/**
+ * The account of this name, made when it is not there. Its id is its first name, stays when it is renamed, and still
+ * finds it: a setting that names the account need not change with it.
+ */
 export async function ensureAccount(db: Database, name: string): Promise<AccountId> {
   await sql`insert into accounts (id, name) values (${name}, ${name}) on conflict do nothing`.execute(db)
-  const { rows } = await sql<{ id: string }>`select id from accounts where name = ${name}`.execute(db)
+  const { rows } = await sql<{ id: string }>`
+    select id from accounts where name = ${name} or id = ${name} order by name = ${name} desc`.execute(db)
   const [row] = rows
-  if (row === undefined) throw new Error(`account ${name} cannot be made: its id is taken by another account`)
+  if (row === undefined) throw new Error(`account ${name} was removed as soon as it was made`)
   return accountId(row.id)
 }
 
@@ -35,6 +39,20 @@ export async function createAccount(db: Database, { name, userId }: NewAccount):
   })
 }
 
+/** Throws CONFLICT when another account has the name, or had it first and keeps it as its id. */
+export async function renameAccount(db: Database, account: { readonly id: string }, name: string): Promise<void> {
+  const taken = conflict(`The account name ${name} is taken.`, 'Choose another one.')
+  try {
+    const { rows } = await sql`
+      update accounts set name = ${name} where id = ${account.id}
+        and not exists (select 1 from accounts other where other.id = ${name} and other.id <> ${account.id})
+      returning 1`.execute(db)
+    if (rows.length === 0) throw taken
+  } catch (error) {
+    throw error instanceof pg.DatabaseError && error.code === UNIQUE_VIOLATION ? taken : error
+  }
+}
+
 /**
  * Removes an account that holds nothing but users and their tokens; users of no other account go with it. Throws
  * CONFLICT while it holds anything else.
@@ -58,4 +76,5 @@ export async function deleteAccount(
   }
 }
 
+const UNIQUE_VIOLATION = '23505'
 const FOREIGN_KEY_VIOLATION = '23503'

@@ -5,6 +5,7 @@ import { accountId } from '../../src/domain/ids.ts'
 import { PERMISSIONS, type Permission } from '../../src/domain/permissions.ts'
 import { createApp } from '../../src/http/app.ts'
 import { type Access, requireAdministrator, requireMember, requirePermissions } from '../../src/http/permissions.ts'
+import { ensureAccount } from '../../src/store/accounts.ts'
 import { ATTEMPT_WINDOW_MS } from '../../src/store/sign-in-attempts.ts'
 import { removeMember, setRoles } from '../../src/store/users-changes.ts'
 import { readMember } from '../../src/store/users-view.ts'
@@ -611,6 +612,50 @@ describe('accounts', () => {
     expect((await own.call('DELETE', '/api/v0/accounts/west', { token: west })).status).toBe(204)
     expect((await whoami(west, own)).status).toBe(403)
     expect((await whoami(editor.userToken, own)).status).toBe(200)
+  })
+})
+
+describe('an account that is renamed', () => {
+  const rename = (on: TestApi, from: string, name: unknown, token = on.userToken) =>
+    on.call('PATCH', `/api/v0/accounts/${from}`, { token, body: { name } })
+
+  it('keeps its id and its tokens, and is found by both names where a setting has the first', async () => {
+    await using own = await withApi()
+    expect(await rename(own, 'default', 'head-office')).toMatchObject({
+      status: 200,
+      body: { data: { id: 'default', name: 'head-office', roles: ['administrator'] } },
+    })
+    expect(await own.call('GET', '/api/v0/user')).toMatchObject({
+      status: 200,
+      body: { data: { accountId: 'default', accountName: 'head-office' } },
+    })
+    expect((await own.call('POST', '/api/v0/iam/tokens/head-office', { token: own.userToken })).status).toBe(200)
+    expect((await own.call('POST', '/api/v0/iam/tokens/default', { token: own.userToken })).status).not.toBe(200)
+    expect(await ensureAccount(own.db, 'default')).toBe('default')
+    expect(await ensureAccount(own.db, 'head-office')).toBe('default')
+    expect(await rename(own, 'head-office', 'default')).toMatchObject({ status: 200 })
+    const { body } = await own.call<{ data: { action: string }[] }>('GET', '/api/v0/audit', { token: own.userToken })
+    expect(body.data.filter(({ action }) => action === 'account.rename')).toMatchObject([
+      { outcome: 'done' },
+      { subject: '/api/v0/accounts/default', outcome: 'done' },
+    ])
+  })
+
+  it("takes no name that another has, or had first, and is nobody else's to rename", async () => {
+    await using own = await withApi()
+    const other = await own.addUser({ name: 'other', account: 'west' })
+    expect((await rename(own, 'default', 'west')).status).toBe(409)
+    expect((await rename(own, 'west', 'east', other.userToken)).status).toBe(200)
+    // A setting may still say `west` for it.
+    expect((await rename(own, 'default', 'west')).status).toBe(409)
+    expect((await own.call('POST', '/api/v0/accounts', { token: own.userToken, body: { name: 'west' } })).status).toBe(
+      409,
+    )
+    expect((await rename(own, 'default', 'w/est')).status).toBe(400)
+    expect((await rename(own, 'east', 'south')).status).toBe(404)
+    const editor = await own.addUser({ name: 'editor', roles: BOTH })
+    expect((await rename(own, 'default', 'south', editor.userToken)).status).toBe(403)
+    expect((await rename(own, 'default', undefined)).body).toMatchObject({ data: { name: 'default' } })
   })
 })
 

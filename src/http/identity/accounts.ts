@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { USER_ROLES } from '../../domain/permissions.ts'
 import { notFound } from '../../domain/refusals.ts'
-import { createAccount, deleteAccount } from '../../store/accounts.ts'
+import { createAccount, deleteAccount, renameAccount } from '../../store/accounts.ts'
 import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
 import { noContent } from '../openapi.ts'
@@ -57,6 +57,26 @@ export async function accountRoutes(app: App, { db }: HttpDependencies): Promise
       request.auditSubject = name
       const id = await createAccount(db, { name, userId: request.principal.userId })
       return reply.code(201).send(one({ id, name, roles: ['administrator' as const] }))
+    },
+  )
+  app.patch(
+    '/api/v0/accounts/:accountName',
+    {
+      config: { access: requireAdministratorUser(), audit: 'account.rename' },
+      schema: {
+        tags: IDENTITY,
+        summary: 'Rename the account that the token is for',
+        description: 'Its id stays, and so do tokens. The name that it had first is not free for another account.',
+        params: z.strictObject({ accountName: nameParameter }),
+        body: z.strictObject({ name: accountName.optional() }),
+        response: { 200: oneOf(account) },
+      },
+    },
+    async ({ principal, params, body }) => {
+      if (params.accountName !== principal.accountName) throw notFound('account', params.accountName)
+      const name = body.name ?? principal.accountName
+      if (name !== principal.accountName) await renameAccount(db, { id: principal.accountId }, name)
+      return one({ id: principal.accountId, name, roles: [...principal.roles] })
     },
   )
   app.delete(
