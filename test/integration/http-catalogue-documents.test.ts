@@ -89,6 +89,29 @@ describe('the document of an Event API', () => {
     expect([status, Object.keys(body.validationDetails)]).toEqual([400, [field]])
   })
 
+  it('comes in the format that the client takes, or not at all', async () => {
+    const answered = async (accept: string | undefined, apiFormat?: string) => {
+      const url = document('ordersApi', apiFormat === undefined ? '' : `?apiFormat=${encodeURIComponent(apiFormat)}`)
+      const headers = { authorization: `Bearer ${api.token}`, ...(accept === undefined ? {} : { accept }) }
+      const { statusCode, headers: answer, body } = await api.app.inject({ url, headers })
+      const type = String(answer['content-type']).split(';')[0]
+      return statusCode === 200 ? type : { statusCode, type, message: JSON.parse(body).message as string }
+    }
+    for (const accept of [undefined, '*/*', 'application/*', 'application/json', 'text/html, */*;q=0.8', '']) {
+      expect(await answered(accept)).toBe('application/json')
+    }
+    for (const accept of ['application/x-yaml', 'text/yaml', 'application/json;q=0.1, text/plain']) {
+      expect(await answered(accept)).toBe('text/plain')
+    }
+    expect(await answered('application/zip')).toBe('application/zip')
+    expect(await answered('application/yaml', 'application/x-yaml')).toBe('text/plain')
+    expect(await answered('application/*', 'application/zip')).toBe('application/zip')
+    const refused = { statusCode: 406, type: 'application/json', message: expect.stringContaining('application/json') }
+    expect(await answered('image/png')).toEqual(refused)
+    expect(await answered('application/json;q=0, image/*')).toEqual(refused)
+    expect(await answered('application/zip', 'application/json')).toEqual(refused)
+  })
+
   it('is that of the version that is shown', async () => {
     const second = ordersApi({ version: '2.0.0', document: { ...ordersApi().document, json: { asyncapi: '2.0.0' } } })
     const versions = [

@@ -9,18 +9,32 @@ import {
   renderAsyncApi,
 } from '../../domain/asyncapi-render.ts'
 import type { EventApiSource } from '../../store/product-view.ts'
+import { chooseOffer, type Offer } from '../accept.ts'
 
 const API_FORMATS = ['application/json', 'application/x-yaml', 'application/zip'] as const
 type ApiFormat = (typeof API_FORMATS)[number]
 
 /** The query of every call that answers with a document. */
 export const documentQuery = z.strictObject({
-  apiFormat: z.enum(API_FORMATS).default('application/json').describe('A zip holds the document as JSON.'),
+  apiFormat: z
+    .enum(API_FORMATS)
+    .optional()
+    .describe('A zip holds the document as JSON. Without it the header Accept decides; JSON is the first choice.'),
   asyncApiVersion: z
     .enum(ASYNCAPI_VERSIONS)
     .optional()
     .describe('The version of the document as imported when absent.'),
 })
+
+/** YAML is answered as `text/plain`, as the API's description has it, and taken for what a client calls it. */
+const OFFERS: readonly Offer<ApiFormat>[] = [
+  { name: 'application/json', mediaTypes: ['application/json'] },
+  {
+    name: 'application/x-yaml',
+    mediaTypes: ['application/x-yaml', 'application/yaml', 'text/yaml', 'text/x-yaml', 'text/plain'],
+  },
+  { name: 'application/zip', mediaTypes: ['application/zip'] },
+]
 
 /** The schema of the answer: the bare document, in the format that was asked for. */
 export const documentAnswer = {
@@ -39,13 +53,19 @@ export interface DocumentIds {
   readonly eventApiId: string
 }
 
-/** Answers with the AsyncAPI document of an Event API on a plan. */
+/**
+ * Answers with the AsyncAPI document of an Event API on a plan. Throws NOT_ACCEPTABLE when the client does not take the
+ * format that it asks for, or none at all.
+ */
 export function sendAsyncApiDocument(
   reply: FastifyReply,
   { productId, eventApiId }: DocumentIds,
   source: EventApiSource,
-  query: { readonly apiFormat: ApiFormat; readonly asyncApiVersion?: AsyncApiVersion | undefined },
+  query: { readonly apiFormat?: ApiFormat | undefined; readonly asyncApiVersion?: AsyncApiVersion | undefined },
 ): FastifyReply {
+  const offers = query.apiFormat === undefined ? OFFERS : OFFERS.filter(({ name }) => name === query.apiFormat)
+  const format = chooseOffer(reply.request.headers.accept, offers)
+  reply.header('vary', 'accept')
   const { productName, productVersion, applicationDomainId, viewpoint, policy } = source
   const document = renderAsyncApi(source.document, {
     viewpoint,
@@ -54,7 +74,7 @@ export function sendAsyncApiDocument(
     product: { id: productId, name: productName, version: productVersion, applicationDomainId },
     asyncApiVersion: query.asyncApiVersion ?? null,
   })
-  switch (query.apiFormat) {
+  switch (format) {
     case 'application/json':
       return reply.type('application/json; charset=utf-8').send(document)
     case 'application/x-yaml':
@@ -66,7 +86,7 @@ export function sendAsyncApiDocument(
         .header('content-disposition', `attachment; filename="${eventApiId}.zip"`)
         .send(zipped(`${eventApiId}.json`, JSON.stringify(document, null, 2)))
     default: {
-      const unreachable: never = query.apiFormat
+      const unreachable: never = format
       return unreachable
     }
   }
