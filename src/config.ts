@@ -175,6 +175,11 @@ const SETTINGS = {
   KEYMESH_AUTH_PASSWORD: [optionalText, 'Password of that user.', null],
   KEYMESH_AUTH_ACCOUNT: [optionalText, 'Account there, for a user of several.', null],
   KEYMESH_APIM_POLL_CRON: [cron('0 * * * * *'), 'When that catalogue is read again.', '0 * * * * *'],
+  KEYMESH_SWEEP_LISTINGS: [
+    integer(10_000, 1, 1_000_000),
+    'Most listings of topic exceptions and subscriptions in one sweep of a broker, one request each; objects take turns.',
+    '10000',
+  ],
   PORT: [integer(8080, 0, 65_535), 'Port of the API; 0 takes any free one.', '8080'],
   KEYMESH_HOST: [text('0.0.0.0'), 'Address that the API listens on.', '0.0.0.0'],
   KEYMESH_TRUST_PROXY: [
@@ -250,6 +255,7 @@ export interface Config {
   readonly concurrency: number
   readonly pollCron: string
   readonly sweepCron: string
+  readonly sweepListings: number
   readonly remotePollCron: string
   /** Null: the account has its catalogue and registrations of its own. */
   readonly remote: RemoteConfig | null
@@ -338,6 +344,7 @@ export function toConfig({ env, pid, hostname: host }: Process): Config {
     concurrency: read('KEYMESH_CONCURRENCY'),
     pollCron: read('KEYMESH_POLL_CRON'),
     sweepCron: read('KEYMESH_SWEEP_CRON'),
+    sweepListings: read('KEYMESH_SWEEP_LISTINGS'),
     remotePollCron: read('KEYMESH_APIM_POLL_CRON'),
     remote,
     retentionMs: read('KEYMESH_RETENTION'),

@@ -28,6 +28,7 @@ import { migrate } from './store/migrate.ts'
 import { migrations } from './store/migrations.ts'
 import { cryptoRandom } from './store/random-source.ts'
 import { createReconcileStore } from './store/reconcile-store.ts'
+import { createSweepMemory } from './store/sweep-memory.ts'
 import { createSweepStore } from './store/sweep-store.ts'
 
 export interface Context extends AsyncDisposable {
@@ -140,6 +141,8 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     circuits,
     reconcileStore,
     sweepStore,
+    sweepMemory: createSweepMemory(db),
+    maxListings: config.sweepListings,
     now,
     newRunId: () => runId(randomUUID()),
     instance: config.instance,

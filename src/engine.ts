@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { BrokerCircuits } from './broker-circuits.ts'
 import type { BrokerConnections } from './broker-connections.ts'
-import { codeOf, errorLine } from './domain/errors.ts'
+import { codeOf, errorLine, KeymeshError } from './domain/errors.ts'
 import type { RunId } from './domain/ids.ts'
 import type { Plan } from './reconcile/plan.ts'
 import type { PlanSettings } from './reconcile/plan-registration.ts'
@@ -9,8 +9,9 @@ import type { BrokerPort } from './reconcile/ports.ts'
 import { planNow, type ReconcileOutcome, reconcileRegistration, recordFailure } from './reconcile/reconcile.ts'
 import type { Pair, ReconcileStore, RunTrigger } from './reconcile/store-port.ts'
 import { findSuspects, type SweepProgress, type SweepResult, sweepBroker } from './reconcile/sweep.ts'
-import type { BrokerKey, SweepStore } from './reconcile/sweep-port.ts'
+import type { BrokerKey, SweepMemory, SweepStore } from './reconcile/sweep-port.ts'
 import type { Verifier } from './reconcile/verify.ts'
+import { type VerifyBrokerRequest, type VerifyFinding, verifyBroker } from './reconcile/verify-broker.ts'
 import { recordReachability, recordSweepEnd, recordSweepProgress, recordSweepStart } from './store/broker-status.ts'
 import type { Database } from './store/database.ts'
 import { refusePausedBroker, refusePausedPair } from './store/pause.ts'
@@ -21,6 +22,9 @@ export interface EngineDependencies {
   readonly circuits: BrokerCircuits
   readonly reconcileStore: ReconcileStore
   readonly sweepStore: SweepStore
+  readonly sweepMemory: SweepMemory
+  /** The most listings of members in one sweep. */
+  readonly maxListings: number
   readonly now: () => number
   readonly newRunId: () => RunId
   readonly instance: string
@@ -124,6 +128,18 @@ export class Engine {
     }
   }
 
+  /**
+   * Logs in now with every credential whose password the broker has confirmed; a paused broker is read, too. Throws
+   * LOGINS_OFF when this installation proves nothing by logins.
+   */
+  async *verify(key: BrokerKey, options: Omit<VerifyBrokerRequest, 'broker'> = {}): AsyncIterable<VerifyFinding> {
+    const { verifier, reconcileStore: store, sweepStore } = this.#dependencies
+    if (verifier === null) throw loginsOff()
+    const broker = { accountId: key.accountId, brokerId: key.brokerId }
+    await this.#reachable(broker, options.signal)
+    yield* verifyBroker({ verifier, store, sweepStore }, { broker, ...options })
+  }
+
   /** Reads the broker's facts and records whether it answered. */
   async #reachable(key: BrokerKey, signal?: AbortSignal): Promise<BrokerPort> {
     const { db, connections, now } = this.#dependencies
@@ -177,10 +193,18 @@ export class Engine {
   }
 
   #sweepDependencies() {
-    const { sweepStore, concurrency, proveEveryMs } = this.#dependencies
-    return { sweepStore, concurrency, proveEveryMs }
+    const { sweepStore, sweepMemory: memory, concurrency, proveEveryMs, maxListings } = this.#dependencies
+    return { sweepStore, memory, concurrency, proveEveryMs, maxListings }
   }
 }
+
+const loginsOff = (): KeymeshError =>
+  new KeymeshError({
+    code: 'LOGINS_OFF',
+    fate: 'stop',
+    message: 'Credentials are not proved by logging in: KEYMESH_LOGINS is false.',
+    hint: 'Set KEYMESH_LOGINS to true; `messaging.logins.off` of a broker switches single protocols off.',
+  })
 
 /** A person who asks is not made to wait for a broker that rests, nor is one who ends a credential. */
 const isForced = ({ trigger }: RunOptions): boolean => trigger === 'operator' || trigger === 'revocation'

@@ -1,15 +1,16 @@
-import { type BrokerObject, MEMBERS_OF, OBJECT_KINDS, type ObjectKind } from '../domain/broker-object.ts'
+import { type BrokerObject, OBJECT_KINDS, type ObjectKind } from '../domain/broker-object.ts'
 import { codeOf, fateOf } from '../domain/errors.ts'
 import type { RegistrationId } from '../domain/ids.ts'
 import { Cohort } from './cohort.ts'
 import { allDone, concurrently } from './concurrently.ts'
 import { ExpectedState } from './expected-state.ts'
+import { ALL_LISTINGS, type ListingTurn, listingTurn, nextListing } from './listing-turn.ts'
 import { type Rotation, rotateLogins } from './login-rotation.ts'
 import { type PlanSettings, type RegistrationFacts, wantedObjects } from './plan-registration.ts'
 import type { BrokerPort } from './ports.ts'
 import { type ReconcileDependencies, type ReconcileOutcome, reconcileRegistration } from './reconcile.ts'
 import type { RunTrigger } from './store-port.ts'
-import type { BrokerKey, SweepStore } from './sweep-port.ts'
+import type { BrokerKey, SweepMemory, SweepStore } from './sweep-port.ts'
 
 export interface SweepDependencies extends ReconcileDependencies {
   readonly sweepStore: SweepStore
@@ -17,6 +18,10 @@ export interface SweepDependencies extends ReconcileDependencies {
   readonly concurrency: number
   /** Each credential is proved by a login once in this time. */
   readonly proveEveryMs: number
+  /** Without it, and when a person asks, a sweep reads everything and remembers nothing. */
+  readonly memory?: SweepMemory
+  /** The most listings of members in one sweep; the rest takes its turn in the next ones. */
+  readonly maxListings: number
 }
 
 export interface SweepRequest {
@@ -53,7 +58,11 @@ export interface SweepResult {
  * in; registrations of those that the broker refuses are reconciled, too.
  */
 export async function sweepBroker(dependencies: SweepDependencies, request: SweepRequest): Promise<SweepResult> {
-  const { suspects, compared, objectsRead } = await findSuspects(dependencies, request)
+  const { memory, ...others } = dependencies
+  const { now, maxListings } = others
+  const isRemembered = memory !== undefined && request.trigger !== 'operator'
+  const reading = isRemembered ? { ...others, remember: { memory, now, maxListings } } : others
+  const { suspects, compared, objectsRead } = await findSuspects(reading, request)
   const first = await reconcileSuspects(dependencies, request, suspects)
   const { probed, refused } = await rotate(dependencies, request)
   const second = await reconcileSuspects(dependencies, request, refused)
@@ -86,28 +95,44 @@ export interface Suspects {
   readonly objectsRead: number
 }
 
-/** The reading half of a sweep; writes nothing anywhere. */
+type ReadingDependencies = Pick<SweepDependencies, 'broker' | 'sweepStore'> & {
+  readonly settings: Pick<PlanSettings, 'maxTopics'>
+  readonly remember?: Remember
+}
+
+/** The memory of a sweep with what it needs to know of the clock and the settings. */
+interface Remember extends Pick<SweepDependencies, 'now' | 'maxListings'> {
+  readonly memory: SweepMemory
+}
+
+/** The reading half of a sweep; writes nothing on the broker. */
 export async function findSuspects(
-  dependencies: Pick<SweepDependencies, 'broker' | 'sweepStore'> & {
-    readonly settings: Pick<PlanSettings, 'maxTopics'>
-  },
+  { broker, sweepStore, settings, remember }: ReadingDependencies,
   request: Omit<SweepRequest, 'trigger'>,
 ): Promise<Suspects> {
-  const { broker, sweepStore } = dependencies
   await broker.facts(request.signal)
-  const expected = new ExpectedState()
+  const read = new Set(await remember?.memory.readKinds(request.broker, remember.now()))
+  const turn = remember === undefined ? ALL_LISTINGS : await turnOf(remember, request.broker)
+  const expected = new ExpectedState(turn)
   const suspects = new Set<RegistrationId>()
   let compared = 0
   for await (const chunk of sweepStore.settled(request.broker, request.signal)) {
     for (const facts of chunk) {
-      if (!expectRegistration(expected, facts, dependencies.settings)) suspects.add(facts.registration.registrationId)
+      if (!expectRegistration(expected, facts, settings, read)) suspects.add(facts.registration.registrationId)
     }
     compared += chunk.length
     request.onProgress?.({ phase: 'reading the store', done: compared })
   }
-  const objectsRead = await readBroker(broker, expected, request)
+  const kinds = OBJECT_KINDS.filter((kind) => !read.has(kind))
+  const objectsRead = await readBroker(broker, expected, { ...request, kinds, ...(remember && { remember }) })
+  await remember?.memory.allRead(request.broker, nextListing(turn))
   for (const owner of expected.suspects()) suspects.add(owner)
   return { suspects: withUnsettled(sweepStore, request, suspects), compared, objectsRead }
+}
+
+async function turnOf({ memory, maxListings }: Remember, broker: BrokerKey): Promise<ListingTurn> {
+  const { from, count } = await memory.listings(broker)
+  return listingTurn(from, count, maxListings)
 }
 
 /** False when bulk reads cannot tell whether the registration is in order. */
@@ -115,36 +140,45 @@ function expectRegistration(
   expected: ExpectedState,
   facts: RegistrationFacts,
   settings: Pick<PlanSettings, 'maxTopics'>,
+  read: ReadonlySet<ObjectKind>,
 ): boolean {
   const wanted = wantedObjects(facts, settings)
   if (!wanted.ok) return false
   const owner = facts.registration.registrationId
-  for (const object of wanted.desired.objects) expected.expect(object, owner)
+  for (const object of wanted.desired.objects) if (!read.has(object.kind)) expected.expect(object, owner)
   for (const { object, registrationId, withdrawnAtMs, passwordDue, refusedLogin } of facts.ledger) {
     if (registrationId === null) continue
     if (withdrawnAtMs === null && (passwordDue || refusedLogin?.reapplied === false)) return false
-    if (withdrawnAtMs !== null && object.kind === 'clientUsername') expected.expectDisabled(object, owner)
+    const isExpectedOff = withdrawnAtMs !== null && object.kind === 'clientUsername' && !read.has(object.kind)
+    if (isExpectedOff) expected.expectDisabled(object, owner)
   }
   return true
 }
 
+interface ReadRequest extends Omit<SweepRequest, 'trigger'> {
+  readonly kinds: readonly ObjectKind[]
+  readonly remember?: Remember
+}
+
 /**
  * Streams all kinds side by side, as one page of a kind follows the other; at most two pages of each are in memory.
- * Child listings are read for our own objects only.
+ * Members are listed for our own objects only, as their turn comes.
  */
 async function readBroker(
   broker: BrokerPort,
   expected: ExpectedState,
-  { signal, onProgress }: Omit<SweepRequest, 'trigger'>,
+  { broker: key, kinds, remember, signal, onProgress }: ReadRequest,
 ): Promise<number> {
   let objectsRead = 0
-  const readKind = (kind: ObjectKind): Promise<void> =>
-    concurrently(broker.list(kind, signal), 2, async (page) => {
+  const readKind = async (kind: ObjectKind): Promise<void> => {
+    await concurrently(broker.list(kind, signal), 2, async (page) => {
       objectsRead += page.length
       await allDone(page.map((object) => seeObject(broker, expected, object, signal)))
       onProgress?.({ phase: 'reading the broker', done: objectsRead })
     })
-  await allDone(OBJECT_KINDS.map(readKind))
+    await remember?.memory.kindRead(key, kind, [...expected.suspects(kind)], remember.now())
+  }
+  await allDone(kinds.map(readKind))
   return objectsRead
 }
 
@@ -155,7 +189,7 @@ async function seeObject(
   signal?: AbortSignal,
 ): Promise<void> {
   if (!expected.knows(object)) return
-  if (MEMBERS_OF[object.kind].length === 0) {
+  if (!expected.needsMembers(object)) {
     expected.see(object)
     return
   }

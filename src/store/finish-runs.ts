@@ -87,7 +87,7 @@ async function releasePairs(trx: Transaction<Schema>, requests: readonly FinishR
         else l.state in ('conflict', 'refused') or coalesce(l.fate = 'stop' or (l.fate is not null and ${lasting}), false)
       end,
       disruptive_allowed_until = case when l.fate is not null then p.disruptive_allowed_until end,
-      reconciled_at = l."finishedAt", lease_holder = null, lease_until = null
+      suspected_at = null, reconciled_at = l."finishedAt", lease_holder = null, lease_until = null
     from locked l
     where p.account_id = l.account_id and p.broker_id = l.broker_id and p.registration_id = l.registration_id
     returning l.index`.execute(trx)

@@ -468,6 +468,16 @@ alter table broker_status add column prober text;
 alter table broker_status add column prober_until timestamptz;
 `
 
+const sweepMemory = `
+-- A sweep found something else on the broker than it should be; until a run has looked at it.
+alter table pairs add column suspected_at timestamptz;
+create index pairs_suspected on pairs (account_id, broker_id, suspected_at) where suspected_at is not null;
+-- Kinds that a sweep has read to their end, while it reads.
+alter table broker_status add column sweep_checkpoint jsonb;
+-- Where listings of members begin in the next sweep, from 0 to 1.
+alter table broker_status add column listing_from double precision;
+`
+
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'catalogue', sql: catalogue },
   { version: 2, name: 'registrations', sql: registrations },
@@ -480,4 +490,5 @@ export const migrations: readonly Migration[] = [
   { version: 9, name: 'logins', sql: logins },
   { version: 10, name: 'broker health', sql: brokerHealth },
   { version: 11, name: 'followed catalogues', sql: followedCatalogues },
+  { version: 12, name: 'sweep memory', sql: sweepMemory },
 ]

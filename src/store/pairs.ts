@@ -20,7 +20,7 @@ const toPair = (row: PairRow): Pair => ({
 const columns = sql`p.account_id as account, p.broker_id as broker, p.registration_id as registration`
 
 /**
- * Level-triggered: every pair that lags or is due, whatever the queue remembers, on brokers that can be reached at all
+ * Level-triggered: every pair that lags or is due, or that a sweep suspected and left, whatever the queue remembers, on brokers that can be reached at all
  * and are not paused. Longest waiting first.
  */
 export async function laggingPairs(db: Database, limit: number): Promise<readonly Pair[]> {
@@ -28,7 +28,8 @@ export async function laggingPairs(db: Database, limit: number): Promise<readonl
     select ${columns} from pairs p
     join brokers b on b.account_id = p.account_id and b.id = p.broker_id
       and b.management is not null and b.management_password is not null
-    where ((p.reached_generation < p.generation and (p.due_at is null or p.due_at <= now())) or p.due_at <= now())
+    where ((p.reached_generation < p.generation and (p.due_at is null or p.due_at <= now())) or p.due_at <= now()
+        or p.suspected_at <= now() - interval '10 minutes')
       and not ${pausedPair}
     order by coalesce(p.due_at, p.changed_at) limit ${limit}`.execute(db)
   return rows.map(toPair)

@@ -264,6 +264,7 @@ export interface PairsTable {
   lease_token: Generated<number>
   lease_until: NullableTimestamp
   reconciled_at: NullableTimestamp
+  suspected_at: NullableTimestamp
   changed_at: DefaultTimestamp
 }
 
@@ -371,6 +372,8 @@ export interface BrokerStatusTable {
   sweep_finished_at: NullableTimestamp
   sweep_outcome: string | null
   sweep_progress: NullableJson<unknown>
+  sweep_checkpoint: NullableJson<unknown>
+  listing_from: number | null
   health: Generated<'closed' | 'open' | 'half-open'>
   failures: Generated<number>
   retry_at: NullableTimestamp

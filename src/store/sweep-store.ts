@@ -2,9 +2,10 @@ import { sql } from 'kysely'
 import { registrationId } from '../domain/ids.ts'
 import type { Pair } from '../reconcile/store-port.ts'
 import type { BrokerKey, SweepStore } from '../reconcile/sweep-port.ts'
+import { confirmedLogins } from './confirmed-logins.ts'
 import type { Database } from './database.ts'
 import { dueLogins } from './due-logins.ts'
-import { recordLogins } from './login-verdicts.ts'
+import { makeRefusedDue, recordLogins } from './login-verdicts.ts'
 import { settledRegistrations } from './settled-facts.ts'
 
 const CHUNK = 250
@@ -15,12 +16,17 @@ export function createSweepStore(db: Database): SweepStore {
     settled: (broker, signal) => settledRegistrations(db, broker, signal),
     unsettled: (broker, signal) => unsettled(db, broker, signal),
     dueLogins: (broker, request) => dueLogins(db, broker, request),
-    recordLogins: (logins) => db.transaction().execute((trx) => recordLogins(trx, logins)),
+    confirmedLogins: (broker, registration, signal) => confirmedLogins(db, broker, registration, signal),
+    recordLogins: async (logins) => {
+      await db.transaction().execute((trx) => recordLogins(trx, logins))
+      // After it: runs lock their pairs before they lock what verdicts change. A sweep finds what a crash leaves undone.
+      await makeRefusedDue(db, logins)
+    },
   }
 }
 
 /** In sync and due again: a grace period is over, and bulk reads see nothing of that. */
-const UNSETTLED = sql`(not (p.reached_generation = p.generation and p.state = 'in-sync') or p.due_at <= now())`
+const UNSETTLED = sql`(not (p.reached_generation = p.generation and p.state = 'in-sync') or p.due_at <= now() or p.suspected_at is not null)`
 
 async function* unsettled(db: Database, broker: BrokerKey, signal?: AbortSignal): AsyncIterable<readonly Pair[]> {
   let after = ''

@@ -72,6 +72,7 @@ export class MemoryWorld {
       sweepStore: this.store,
       concurrency: options.concurrency ?? 4,
       proveEveryMs: 86_400_000,
+      maxListings: 1_000_000,
     }
     return sweepBroker(dependencies, { broker: PAIR, trigger: 'sweep', ...request })
   }

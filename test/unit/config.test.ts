@@ -35,6 +35,7 @@ describe('a configuration', () => {
       concurrency: 64,
       pollCron: '*/15 * * * * *',
       sweepCron: '0 * * * *',
+      sweepListings: 10_000,
       remotePollCron: '0 * * * * *',
       remote: null,
       retentionMs: 7_776_000_000,
