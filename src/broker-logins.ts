@@ -1,52 +1,50 @@
-import PQueue from 'p-queue'
-import {
-  DEFAULT_LOGIN_SETTINGS,
-  type LoginSettings,
-  type MessagingSettings,
-  type Protocol,
-} from './domain/catalogue.ts'
+import type { Protocol } from './domain/catalogue.ts'
 import { Secret } from './domain/secret.ts'
-import { controlOf, isEndpointTrouble, notVerified, provesLogin, type Verdict } from './domain/verdict.ts'
-import type { LoginPort, LoginTarget } from './reconcile/login-port.ts'
-import type { BrokerFacts } from './reconcile/ports.ts'
-import type { LoginRecord } from './reconcile/store-port.ts'
+import { controlOf, notVerified, provesLogin, type Verdict } from './domain/verdict.ts'
+import { LoginGate, type LoginGateOptions } from './login-gate.ts'
+import { allDone } from './reconcile/concurrently.ts'
+import { ConnectionSlots } from './reconcile/connection-slots.ts'
+import type { LoginTarget } from './reconcile/login-port.ts'
+import type { BrokerFacts, ClientUsernameConnections } from './reconcile/ports.ts'
+import type { LoginControl, LoginRecord } from './reconcile/store-port.ts'
 import type { BrokerKey } from './reconcile/sweep-port.ts'
-import type { CredentialToProve, ProveOptions, Verifier } from './reconcile/verify.ts'
+import type { ControlAttempt, CredentialToProve, ProveOptions, Verifier } from './reconcile/verify.ts'
 import { readMessaging } from './store/broker-settings.ts'
 import type { Database } from './store/database.ts'
-import { type LoginControl, readControls, recordControl } from './store/login-controls.ts'
+import { readControls, recordControl } from './store/login-controls.ts'
 
-export interface BrokerLoginsOptions {
+export interface BrokerLoginsOptions extends Pick<LoginGateOptions, 'login' | 'now' | 'timeoutMs' | 'controlEveryMs'> {
   readonly db: Database
-  readonly login: LoginPort
   /** Reads the message VPN's authentication before anybody logs in. Throws when the management side does not answer. */
   readonly facts: (broker: BrokerKey, signal?: AbortSignal) => Promise<BrokerFacts>
-  readonly now: () => number
+  /** Asked before a login, so that it does not take a client's last connection; see `BrokerPort.connections`. */
+  readonly connections: (
+    broker: BrokerKey,
+    clientUsername: string,
+    signal?: AbortSignal,
+  ) => Promise<ClientUsernameConnections | null>
   /** ASCII text that is nobody's password. */
   readonly wrongPassword: () => string
-  readonly timeoutMs: number
-  /** A wrong password is tried on each broker and protocol once in this time. */
-  readonly controlEveryMs: number
 }
 
-/** An endpoint that did not answer is not asked again for this long: whoever logs in there meets the same. */
-const TROUBLE_MS = 15_000
-
-interface Gate {
+interface KnownGate {
   readonly fingerprint: string
-  readonly queue: PQueue
-  readonly targets: ReadonlyMap<Protocol, LoginTarget>
-  readonly trouble: Map<Protocol, { readonly verdict: Verdict; readonly untilMs: number }>
-  readonly controls: Map<Protocol, LoginControl>
+  readonly gate: LoginGate
 }
 
-/**
- * One gate per broker and process: its pace, what is known of its endpoints, and when a wrong password was last tried.
- * Changed settings make a new one.
- */
+/** One broker's gate, and who is to pass it. */
+interface Passage {
+  readonly broker: BrokerKey
+  readonly gate: LoginGate
+  /** Null: its client profile does not limit the client username. */
+  readonly slots: ConnectionSlots | null
+  readonly signal: AbortSignal | undefined
+}
+
+/** Proves logins at the pace of each broker: one gate per broker and process. Changed settings make a new one. */
 export class BrokerLogins implements Verifier {
   readonly #options: BrokerLoginsOptions
-  readonly #gates = new Map<string, Gate>()
+  readonly #gates = new Map<string, KnownGate>()
 
   constructor(options: BrokerLoginsOptions) {
     this.#options = options
@@ -64,23 +62,63 @@ export class BrokerLogins implements Verifier {
     const gate = await this.#gate(broker)
     if (gate === null || credentials.length === 0) return []
     const { authentication } = await this.#authentication(broker, signal)
-    const logins = credentials.flatMap((credential) =>
-      credential.protocols.map(async (protocol): Promise<LoginRecord> => {
-        const verdict = authentication ?? (await this.#probe(broker, gate, { credential, protocol }, signal))
-        return {
-          consumerKey: credential.consumerKey,
-          protocol,
-          credentialVersion: credential.version,
-          verdict,
-          checkedAtMs: this.#options.now(),
-        }
-      }),
+    const logins = credentials.map((credential) =>
+      authentication === null
+        ? this.#proveCredential({ broker, gate, signal }, credential)
+        : credential.protocols.map((protocol) => this.#record(credential, protocol, authentication)),
     )
     const timer = meanwhile && setInterval(() => void meanwhile.task(), meanwhile.everyMs)
     try {
-      return await Promise.all(logins)
+      return (await allDone(logins)).flat()
     } finally {
       clearInterval(timer)
+    }
+  }
+
+  async control(
+    broker: BrokerKey,
+    { protocol, consumerKey }: ControlAttempt,
+    signal?: AbortSignal,
+  ): Promise<LoginControl> {
+    const gate = await this.#gate(broker)
+    const target = gate?.targets.get(protocol)
+    if (gate === null || target === undefined) return this.#controlOf(protocol, notExposed(protocol))
+    const { authentication } = await this.#authentication(broker, signal)
+    if (authentication !== null) return this.#keepControl(broker, gate, this.#controlOf(protocol, authentication))
+    const slots = await this.#slots(broker, consumerKey, signal)
+    const attempt = () => this.#tryWrongPassword({ broker, gate, slots, signal }, target, consumerKey)
+    return slots === null ? attempt() : gate.limited.run(consumerKey, attempt)
+  }
+
+  async #proveCredential(
+    passage: Omit<Passage, 'slots'>,
+    credential: CredentialToProve,
+  ): Promise<readonly LoginRecord[]> {
+    const { broker, gate, signal } = passage
+    const { consumerKey, protocols } = credential
+    const slots = await this.#slots(broker, consumerKey, signal)
+    const probe = async (protocol: Protocol): Promise<LoginRecord> =>
+      this.#record(credential, protocol, await this.#probe({ ...passage, slots }, credential, protocol))
+    if (slots === null) return allDone(protocols.map(probe))
+    return gate.limited.run(consumerKey, async () => {
+      const records: LoginRecord[] = []
+      for (const protocol of protocols) records.push(await probe(protocol))
+      return records
+    })
+  }
+
+  #record({ consumerKey, version }: CredentialToProve, protocol: Protocol, verdict: Verdict): LoginRecord {
+    return { consumerKey, protocol, credentialVersion: version, verdict, checkedAtMs: this.#options.now() }
+  }
+
+  /** Null when the client username may have more connections than a probe can take, or nobody logs in any more. */
+  async #slots(broker: BrokerKey, clientUsername: string, signal?: AbortSignal): Promise<ConnectionSlots | null> {
+    const { connections, now } = this.#options
+    try {
+      return await ConnectionSlots.open({ count: () => connections(broker, clientUsername, signal), now })
+    } catch (error) {
+      if (signal?.aborted === true) return null
+      throw error
     }
   }
 
@@ -95,119 +133,57 @@ export class BrokerLogins implements Verifier {
     return { authentication: notVerified('authentication-type', detail) }
   }
 
-  async #probe(
-    broker: BrokerKey,
-    gate: Gate,
-    { credential, protocol }: { readonly credential: CredentialToProve; readonly protocol: Protocol },
-    signal?: AbortSignal,
-  ): Promise<Verdict> {
+  async #probe(passage: Passage, credential: CredentialToProve, protocol: Protocol): Promise<Verdict> {
+    const { gate, slots, signal } = passage
     const target = gate.targets.get(protocol)
-    if (target === undefined) return notVerified('switched-off', `${protocol} is not exposed, or its logins are off`)
-    const username = credential.consumerKey
-    const verdict = await this.#login(gate, target, { username, password: credential.secret }, signal)
-    if (provesLogin(verdict)) await this.#control(broker, gate, target, username, signal)
+    if (target === undefined) return notExposed(protocol)
+    const { consumerKey: username, secret: password } = credential
+    const verdict = await gate.login(target, { username, password }, slots, signal)
+    if (provesLogin(verdict) && gate.isControlDue(protocol)) await this.#tryWrongPassword(passage, target, username)
     return verdict
   }
 
-  /** Waits for its turn. */
-  async #login(
-    gate: Gate,
-    target: LoginTarget,
-    attempt: { readonly username: string; readonly password: Secret },
-    signal?: AbortSignal,
-  ): Promise<Verdict> {
-    const { now, login, timeoutMs } = this.#options
-    try {
-      return await gate.queue.add(
-        async () => {
-          const trouble = gate.trouble.get(target.protocol)
-          if (trouble !== undefined && trouble.untilMs > now()) return trouble.verdict
-          const verdict = await login.probe(target, attempt, { timeoutMs, ...(signal && { signal }) })
-          if (isEndpointTrouble(verdict) && signal?.aborted !== true) {
-            gate.trouble.set(target.protocol, { verdict, untilMs: now() + TROUBLE_MS })
-          } else gate.trouble.delete(target.protocol)
-          return verdict
-        },
-        { ...(signal && { signal }) },
-      )
-    } catch (error) {
-      if (signal?.aborted === true) return notVerified('timeout', 'the work was stopped before its turn')
-      throw error
-    }
-  }
-
   /** The negative control: without it an accepted login proves nothing. */
-  async #control(broker: BrokerKey, gate: Gate, target: LoginTarget, username: string, signal?: AbortSignal) {
-    const { now, controlEveryMs, db, wrongPassword } = this.#options
-    const known = gate.controls.get(target.protocol)
-    if (known !== undefined && now() - known.checkedAtMs < controlEveryMs) return
+  async #tryWrongPassword(
+    { broker, gate, slots, signal }: Passage,
+    target: LoginTarget,
+    username: string,
+  ): Promise<LoginControl> {
+    const { protocol } = target
     // Set at once, so that logins side by side try one wrong password together.
-    gate.controls.set(target.protocol, {
-      protocol: target.protocol,
-      outcome: 'not-verified',
-      detail: 'under way',
-      checkedAtMs: now(),
-    })
-    const verdict = await this.#login(gate, target, { username, password: new Secret(wrongPassword()) }, signal)
-    const control: LoginControl = {
-      protocol: target.protocol,
-      outcome: controlOf(verdict),
-      detail: 'detail' in verdict ? verdict.detail : '',
-      checkedAtMs: now(),
-    }
-    if (control.outcome === 'not-verified') gate.controls.delete(target.protocol)
-    else gate.controls.set(target.protocol, control)
-    await recordControl(db, broker, control)
+    gate.keepControl(this.#controlOf(protocol, notVerified('unknown', 'under way')))
+    const password = new Secret(this.#options.wrongPassword())
+    const verdict = await gate.login(target, { username, password }, slots, signal)
+    return this.#keepControl(broker, gate, this.#controlOf(protocol, verdict))
   }
 
-  async #gate(broker: BrokerKey): Promise<Gate | null> {
-    const found = await readMessaging(this.#options.db, broker)
+  async #keepControl(broker: BrokerKey, gate: LoginGate, control: LoginControl): Promise<LoginControl> {
+    gate.keepControl(control)
+    await recordControl(this.#options.db, broker, control)
+    return control
+  }
+
+  #controlOf(protocol: Protocol, verdict: Verdict): LoginControl {
+    const detail = 'detail' in verdict ? verdict.detail : ''
+    return { protocol, outcome: controlOf(verdict), detail, checkedAtMs: this.#options.now() }
+  }
+
+  async #gate(broker: BrokerKey): Promise<LoginGate | null> {
+    const { db } = this.#options
+    const found = await readMessaging(db, broker)
     if (found === null) return null
     const fingerprint = JSON.stringify(found)
     const key = JSON.stringify([broker.accountId, broker.brokerId])
     const known = this.#gates.get(key)
-    if (known?.fingerprint === fingerprint) return known
-    const controls = await readControls(this.#options.db, broker)
-    const gate = newGate(fingerprint, found, controls)
+    if (known?.fingerprint === fingerprint) return known.gate
+    const controls = await readControls(db, broker)
     const raced = this.#gates.get(key)
-    if (raced?.fingerprint === fingerprint) return raced
-    this.#gates.set(key, gate)
+    if (raced?.fingerprint === fingerprint) return raced.gate
+    const gate = new LoginGate({ ...this.#options, ...found, controls })
+    this.#gates.set(key, { fingerprint, gate })
     return gate
   }
 }
 
-function newGate(
-  fingerprint: string,
-  { messaging, msgVpnName }: { readonly messaging: MessagingSettings; readonly msgVpnName: string },
-  controls: readonly LoginControl[],
-): Gate {
-  const settings = messaging.logins ?? DEFAULT_LOGIN_SETTINGS
-  const { host, caCertificate } = messaging
-  const targets = messaging.protocols
-    .filter(({ protocol }) => isOn(settings, protocol))
-    .map(
-      ({ protocol, port }): LoginTarget => ({
-        protocol,
-        host,
-        port,
-        msgVpnName,
-        ...(caCertificate && { caCertificate }),
-      }),
-    )
-  return {
-    fingerprint,
-    queue: new PQueue({
-      concurrency: settings.maxConcurrent,
-      // In tenths of a second, so that a pace is a pace and not a burst each second.
-      interval: 1000 / Math.min(settings.maxPerSecond, 10),
-      intervalCap: Math.max(1, Math.floor(settings.maxPerSecond / 10)),
-    }),
-    targets: new Map(targets.map((target) => [target.protocol, target])),
-    trouble: new Map(),
-    controls: new Map(
-      controls.filter(({ outcome }) => outcome !== 'not-verified').map((control) => [control.protocol, control]),
-    ),
-  }
-}
-
-const isOn = ({ off }: LoginSettings, protocol: Protocol): boolean => off !== 'all' && !off.includes(protocol)
+const notExposed = (protocol: Protocol): Verdict =>
+  notVerified('switched-off', `${protocol} is not exposed, or its logins are off`)

@@ -19,6 +19,7 @@ import { sandboxCommand } from './sandbox.ts'
 import { serveCommand } from './serve.ts'
 import { statusCommand } from './status.ts'
 import { usersCommand } from './users.ts'
+import { verifyCommand } from './verify.ts'
 
 type Status = 0 | 1 | 2
 
@@ -74,6 +75,7 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     adoptCommand(dependencies),
     driftCommand(dependencies),
     statusCommand(dependencies),
+    verifyCommand(dependencies),
     keysCommand(dependencies),
     usersCommand(dependencies),
     demoCommand(dependencies),

@@ -12,6 +12,16 @@ export type Verdict =
   | { readonly outcome: 'busy'; readonly detail: string }
   | { readonly outcome: 'not-verified'; readonly reason: NotVerifiedReason; readonly detail: string }
 
+export const VERDICT_OUTCOMES = [
+  'accepted',
+  'denied',
+  'rejected',
+  'disabled',
+  'vpn-unknown',
+  'vpn-down',
+  'busy',
+  'not-verified',
+] as const satisfies readonly Verdict['outcome'][]
 export type VerdictOutcome = Verdict['outcome']
 
 /** Why nothing was proved. The four of TLS tell what the certificate lacks. */
@@ -47,6 +57,29 @@ export const provesLogin = (verdict: Verdict): boolean => verdict.outcome === 'a
 export const blocksLive = (verdict: Verdict): boolean =>
   verdict.outcome === 'rejected' || verdict.outcome === 'disabled'
 
+/** What an outcome says to the owner of the credential: it logs in, it does not, or nobody knows. */
+export type LoginStanding = 'accepted' | 'rejected' | 'not-verified'
+
+export function standingOf(outcome: VerdictOutcome): LoginStanding {
+  switch (outcome) {
+    case 'accepted':
+    case 'denied':
+      return 'accepted'
+    case 'rejected':
+    case 'disabled':
+    case 'vpn-unknown':
+    case 'vpn-down':
+      return 'rejected'
+    case 'busy':
+    case 'not-verified':
+      return 'not-verified'
+    default: {
+      const unreachable: never = outcome
+      return unreachable
+    }
+  }
+}
+
 /** The endpoint itself did not answer: the next probe of any credential would meet the same. */
 export const isEndpointTrouble = (verdict: Verdict): boolean =>
   verdict.outcome === 'not-verified' && ENDPOINT_TROUBLE.has(verdict.reason)
@@ -64,7 +97,8 @@ const ENDPOINT_TROUBLE: ReadonlySet<NotVerifiedReason> = new Set([
 ])
 
 /** What a deliberately wrong password came to: only `refused` makes an accepted login a proof. */
-export type NegativeControl = 'refused' | 'accepts-anything' | 'not-verified'
+export const NEGATIVE_CONTROLS = ['refused', 'accepts-anything', 'not-verified'] as const
+export type NegativeControl = (typeof NEGATIVE_CONTROLS)[number]
 
 export function controlOf(verdict: Verdict): NegativeControl {
   if (provesLogin(verdict)) return 'accepts-anything'

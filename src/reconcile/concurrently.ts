@@ -26,8 +26,12 @@ export async function concurrently<Item>(
 }
 
 /** Waits for all of them, then throws the first failure: nothing runs on behind the caller's back. */
-export async function allDone(tasks: readonly Promise<void>[]): Promise<void> {
+export async function allDone<Result>(tasks: readonly (Result | Promise<Result>)[]): Promise<readonly Result[]> {
+  const results: Result[] = []
   const ends = await Promise.allSettled(tasks)
-  const failed = ends.find((end) => end.status === 'rejected')
-  if (failed !== undefined) throw failed.reason
+  for (const end of ends) {
+    if (end.status === 'rejected') throw end.reason
+    results.push(end.value)
+  }
+  return results
 }

@@ -3,7 +3,7 @@ import type { Protocol } from '../domain/catalogue.ts'
 import type { Fate } from '../domain/errors.ts'
 import type { AccountId, BrokerId, ConsumerKey, RegistrationId, RunId } from '../domain/ids.ts'
 import type { Secret } from '../domain/secret.ts'
-import type { Verdict } from '../domain/verdict.ts'
+import type { NegativeControl, Verdict } from '../domain/verdict.ts'
 import type { LedgerChanges } from './ledger.ts'
 import type { Drift } from './plan.ts'
 import type { RegistrationFacts } from './plan-registration.ts'
@@ -71,6 +71,15 @@ export interface LoginRecord {
   readonly protocol: Protocol
   readonly credentialVersion: number
   readonly verdict: Verdict
+  readonly checkedAtMs: number
+}
+
+/** What a deliberately wrong password came to: only `refused` makes an accepted login a proof. */
+export interface LoginControl {
+  readonly protocol: Protocol
+  readonly outcome: NegativeControl
+  /** What the broker said, or why nothing was proved; no secret. */
+  readonly detail: string
   readonly checkedAtMs: number
 }
 

@@ -5,7 +5,7 @@ import type { Secret } from '../domain/secret.ts'
 import { blocksLive, provesLogin, type Verdict } from '../domain/verdict.ts'
 import { type Action, actionRef } from './plan.ts'
 import type { PlannedRegistration } from './plan-registration.ts'
-import type { DriftRecord, LoginRecord, Pair, ReconcileStore } from './store-port.ts'
+import type { DriftRecord, LoginControl, LoginRecord, Pair, ReconcileStore } from './store-port.ts'
 import type { BrokerKey } from './sweep-port.ts'
 
 /** A credential to log in with, and over what. */
@@ -26,6 +26,13 @@ export interface Verifier {
     credentials: readonly CredentialToProve[],
     options?: ProveOptions,
   ): Promise<readonly LoginRecord[]>
+  /** Tries a wrong password of the client username over the protocol now, and keeps what it came to. */
+  control(broker: BrokerKey, attempt: ControlAttempt, signal?: AbortSignal): Promise<LoginControl>
+}
+
+export interface ControlAttempt {
+  readonly protocol: Protocol
+  readonly consumerKey: ConsumerKey
 }
 
 export interface ProveOptions {

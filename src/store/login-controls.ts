@@ -1,16 +1,9 @@
 import { sql } from 'kysely'
 import type { Protocol } from '../domain/catalogue.ts'
 import type { NegativeControl } from '../domain/verdict.ts'
+import type { LoginControl } from '../reconcile/store-port.ts'
 import type { BrokerKey } from '../reconcile/sweep-port.ts'
 import type { Database } from './database.ts'
-
-/** What a deliberately wrong password came to. */
-export interface LoginControl {
-  readonly protocol: Protocol
-  readonly outcome: NegativeControl
-  readonly detail: string
-  readonly checkedAtMs: number
-}
 
 export async function readControls(db: Database, broker: BrokerKey): Promise<readonly LoginControl[]> {
   const { rows } = await sql<{ protocol: Protocol; outcome: NegativeControl; detail: string; checkedAt: Date }>`

@@ -82,6 +82,31 @@ async function markRefusals(db: Kysely<Schema> | Transaction<Schema>, logins: re
       and (w.refused or l.refused_version is not null)`.execute(db)
 }
 
+/** Pairs whose refused password was not yet written again for that: the next poll finds them, whoever found it out. */
+export async function makeRefusedDue(db: Database, logins: readonly LoginOfPair[]): Promise<void> {
+  const refused = logins.filter(({ login }) => login.verdict.outcome === 'rejected')
+  if (refused.length === 0) return
+  const rows = refused.map(({ pair, login }) => ({
+    ...pair,
+    name: login.consumerKey,
+    version: login.credentialVersion,
+  }))
+  await sql`
+    with due as (
+      select p.account_id, p.registration_id, p.broker_id
+      from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+        as w("accountId" text, "brokerId" text, "registrationId" text, name text, version integer)
+      join ledger l on l.account_id = w."accountId" and l.broker_id = w."brokerId" and l.kind = 'clientUsername'
+        and l.name = w.name and l.refused_version = w.version and not l.reapplied
+      join pairs p on p.account_id = w."accountId" and p.registration_id = w."registrationId"
+        and p.broker_id = w."brokerId"
+      order by p.account_id, p.registration_id, p.broker_id for update of p
+    )
+    update pairs p set due_at = least(p.due_at, now()) from due
+    where p.account_id = due.account_id and p.registration_id = due.registration_id
+      and p.broker_id = due.broker_id`.execute(db)
+}
+
 interface LoginRow {
   readonly accountId: string
   readonly brokerId: string

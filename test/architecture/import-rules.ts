@@ -44,6 +44,7 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   'src/broker-connections.ts': { mayImport: ['src'] },
   'src/broker-circuits.ts': { mayImport: ['src'] },
   'src/broker-logins.ts': { mayImport: ['src'] },
+  'src/login-gate.ts': { mayImport: ['src'] },
   'src/remote-follower.ts': { mayImport: ['src'] },
   'src/services.ts': { mayImport: ['src', 'jobs'] },
   'src/roles.ts': { mayImport: ['src', 'src/http', 'jobs'] },

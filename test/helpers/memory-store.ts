@@ -1,6 +1,6 @@
 import { type ObjectRef, objectKey } from '../../src/domain/broker-object.ts'
 import type { BrokerPolicy, Protocol } from '../../src/domain/catalogue.ts'
-import type { ConsumerKey } from '../../src/domain/ids.ts'
+import type { ConsumerKey, RegistrationId } from '../../src/domain/ids.ts'
 import type { RegistrationOnBroker } from '../../src/domain/registration.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import { provesLogin } from '../../src/domain/verdict.ts'
@@ -16,7 +16,13 @@ import type {
   ReconcileStore,
   StoredSecret,
 } from '../../src/reconcile/store-port.ts'
-import type { BrokerKey, DueLogin, DueLoginsRequest, SweepStore } from '../../src/reconcile/sweep-port.ts'
+import type {
+  BrokerKey,
+  ConfirmedLogin,
+  DueLogin,
+  DueLoginsRequest,
+  SweepStore,
+} from '../../src/reconcile/sweep-port.ts'
 import { policyOf } from './sample.ts'
 
 /** A row of `pairs`, with what the catalogue says of it. */
@@ -168,7 +174,39 @@ export class MemoryStore implements ReconcileStore, SweepStore {
       .filter(({ consumerKey }) => live.some((each) => each.consumerKey === consumerKey))
   }
 
+  /** For a run, the pair's due time is the run's own. */
   async recordLogins(logins: readonly { readonly pair: Pair; readonly login: LoginRecord }[]): Promise<void> {
+    this.#keepLogins(logins)
+    for (const { pair, login } of logins) {
+      const entry = this.#ledger.get(this.#ledgerKey(pair, { kind: 'clientUsername', name: login.consumerKey }))
+      const isOpen = entry?.refusedLogin?.credentialVersion === login.credentialVersion && !entry.refusedLogin.reapplied
+      const row = this.#pairs.get(pairKey(pair))
+      if (row === undefined || !isOpen || login.verdict.outcome !== 'rejected') continue
+      row.dueAtMs = Math.min(row.dueAtMs ?? Number.POSITIVE_INFINITY, this.now())
+    }
+  }
+
+  async *confirmedLogins(
+    broker: BrokerKey,
+    registrationId: RegistrationId | null,
+  ): AsyncIterable<readonly ConfirmedLogin[]> {
+    const confirmed = new Map(
+      this.ledger(broker)
+        .filter(({ object, withdrawnAtMs }) => object.kind === 'clientUsername' && withdrawnAtMs === null)
+        .map(({ object, confirmedCredentialVersion }) => [object.name, confirmedCredentialVersion]),
+    )
+    const logins = this.#rowsOf(broker)
+      .filter((row) => isWanted(row) && (registrationId === null || row.pair.registrationId === registrationId))
+      .flatMap(({ pair, registration }) =>
+        registration.credentials
+          .filter(({ consumerKey, version }) => confirmed.get(consumerKey) === version)
+          .map(({ consumerKey, version }) => ({ pair, consumerKey, version })),
+      )
+      .sort((a, b) => (a.consumerKey < b.consumerKey ? -1 : 1))
+    for (const chunk of chunks(logins, this.#chunkSize)) yield chunk
+  }
+
+  #keepLogins(logins: readonly { readonly pair: Pair; readonly login: LoginRecord }[]): void {
     for (const { pair, login } of logins) {
       const live = this.#pairs.get(pairKey(pair))?.registration.credentials ?? []
       const { consumerKey, credentialVersion: version } = login
@@ -222,7 +260,7 @@ export class MemoryStore implements ReconcileStore, SweepStore {
     row.reachedGeneration = Math.max(row.reachedGeneration, run.reachedGeneration ?? 0)
     row.leaseHolder = null
     this.#changeLedger(lease.pair, run)
-    await this.recordLogins(run.logins.map((login) => ({ pair: lease.pair, login })))
+    this.#keepLogins(run.logins.map((login) => ({ pair: lease.pair, login })))
     this.runs.push({ pair: lease.pair, run })
     return true
   }
