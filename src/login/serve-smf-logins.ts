@@ -14,6 +14,8 @@ export interface FromSmfThread {
 
 /** The other end of `createSmfThread`: does each login that the port asks for. */
 export function serveSmfLogins(port: MessagePort, client: SmfClient): void {
+  // Nobody reads what a thread prints: reading it would keep the process from ending.
+  for (const stream of [process.stdout, process.stderr]) stream.write = () => true
   const logins = new Map<number, AbortController>()
   port.on('message', (message: ToSmfThread) => {
     if (message.kind === 'abort') {

@@ -11,6 +11,8 @@ export interface SmfFailure {
   readonly text: string
 }
 
+const NOT_SMF = notVerified('protocol', 'The port does not speak SMF as a broker does.')
+
 /** What a login over SMF that failed proves. */
 export const smfVerdict = (failure: SmfFailure): Verdict =>
   failure.responseCode === null || failure.responseCode === 200
@@ -60,11 +62,13 @@ function withoutAnswer({ subcode, text }: SmfFailure): Verdict {
     case 'KEEP_ALIVE_FAILURE':
       return notVerified('timeout', `No answer came in time (${subcode}).`)
     case 'COMMUNICATION_ERROR':
+      // What cannot be inflated comes under the same name.
+      if (/zlib/i.test(text)) return NOT_SMF
       return notVerified('closed', `The connection was closed before the login was answered (${subcode}).`)
     case 'PROTOCOL_ERROR':
     case 'DATA_DECODE_ERROR':
     case 'INVALID_TOPIC_SYNTAX':
-      return notVerified('protocol', `The port does not speak SMF as a broker does (${subcode}).`)
+      return NOT_SMF
     case 'PARAMETER_OUT_OF_RANGE':
     case 'PARAMETER_CONFLICT':
     case 'PARAMETER_INVALID_TYPE':

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type solace from 'solclientjs'
 import { notVerified, type Verdict } from '../domain/verdict.ts'
 import { TIMED_OUT } from './deadline.ts'
+import { OwnedSockets } from './owned-sockets.ts'
 import { type SmfFailure, smfVerdict } from './smf-answer.ts'
 
 /** One login, in plain values that can be handed to a thread. */
@@ -45,14 +46,16 @@ export function createSmfClient(load: () => Promise<Solclient>): SmfClient {
   return {
     async logIn(request, signal) {
       loading ??= load().then(initialise)
-      let library: Solclient
+      const tried = loading
+      let library: Solclient | null
       try {
-        library = await loading
+        library = await unlessAborted(tried, signal)
       } catch {
-        loading = null
+        if (loading === tried) loading = null
         return NOT_INSTALLED
       }
-      return logIn(library, request, signal)
+      if (library === null) return TIMED_OUT
+      return new SmfLoginRun(library).run(request, signal)
     },
     close() {},
   }
@@ -71,58 +74,83 @@ function initialise(library: Solclient): Solclient {
   return library
 }
 
-/** Accepted is a session that is up: the login was answered and the client has subscribed to its own inbox. */
-function logIn(library: Solclient, request: SmfLoginRequest, signal: AbortSignal): Promise<Verdict> {
-  const { SolclientFactory, SessionEventCode } = library
-  return new Promise((resolve) => {
-    let session: solace.Session | null = null
-    let reached: Verdict | null = null
-    let timer: NodeJS.Timeout | undefined
-    let isOver = false
-    const end = (): void => {
-      if (isOver) return
-      isOver = true
-      clearTimeout(timer)
-      signal.removeEventListener('abort', onAbort)
-      // Not below the library's own calls.
-      queueMicrotask(() => {
-        dispose(session)
-        resolve(reached ?? CLOSED)
-      })
-    }
-    const onAbort = (): void => {
-      reached ??= TIMED_OUT
-      end()
-    }
-    const fail = (error: unknown): void => {
-      reached ??= smfVerdict(failureOf(library, error))
-      end()
-    }
-    if (signal.aborted) {
-      onAbort()
-      return
-    }
-    signal.addEventListener('abort', onAbort, { once: true })
+/** One session. Accepted is one that is up: the login was answered, and the client has subscribed to its own inbox. */
+class SmfLoginRun {
+  readonly #library: Solclient
+  readonly #sockets = new OwnedSockets()
+  #session: solace.Session | null = null
+  #reached: Verdict | null = null
+  #goodbye: NodeJS.Timeout | undefined
+  #leave: () => void = () => {}
+
+  constructor(library: Solclient) {
+    this.#library = library
+  }
+
+  run(request: SmfLoginRequest, signal: AbortSignal): Promise<Verdict> {
+    return new Promise((resolve) => {
+      const onAbort = (): void => {
+        this.#sockets.close()
+        this.#end(TIMED_OUT)
+      }
+      this.#leave = (): void => {
+        this.#leave = () => {}
+        // Not below the library's own calls.
+        queueMicrotask(async () => {
+          dispose(this.#session)
+          // The library forgets a connection that is not there yet, and one whose answer it cannot inflate.
+          if (this.#reached?.outcome === 'accepted') await this.#sockets.end()
+          else this.#sockets.close()
+          clearTimeout(this.#goodbye)
+          signal.removeEventListener('abort', onAbort)
+          resolve(this.#reached ?? CLOSED)
+        })
+      }
+      if (signal.aborted) {
+        onAbort()
+        return
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+      try {
+        this.#connect(request)
+      } catch (error) {
+        this.#fail(error)
+      }
+    })
+  }
+
+  #connect(request: SmfLoginRequest): void {
+    const { SolclientFactory, SessionEventCode, SessionProperties } = this.#library
+    const session = SolclientFactory.createSession(new SessionProperties(propertiesOf(request)))
+    this.#session = session
+    session.on(SessionEventCode.UP_NOTICE, () => this.#onUp(session))
+    session.on(SessionEventCode.CONNECT_FAILED_ERROR, (error) => this.#fail(error))
+    session.on(SessionEventCode.DOWN_ERROR, (error) => this.#fail(error))
+    session.on(SessionEventCode.DISCONNECTED, () => this.#leave())
+    this.#sockets.run(() => session.connect())
+  }
+
+  #onUp(session: solace.Session): void {
+    this.#reached ??= ACCEPTED
+    this.#goodbye = setTimeout(() => {
+      this.#sockets.close()
+      this.#leave()
+    }, GOODBYE_MS)
     try {
-      const opened = SolclientFactory.createSession(new library.SessionProperties(propertiesOf(request)))
-      session = opened
-      opened.on(SessionEventCode.UP_NOTICE, () => {
-        reached ??= ACCEPTED
-        timer = setTimeout(end, GOODBYE_MS)
-        try {
-          opened.disconnect()
-        } catch {
-          end()
-        }
-      })
-      opened.on(SessionEventCode.CONNECT_FAILED_ERROR, fail)
-      opened.on(SessionEventCode.DOWN_ERROR, fail)
-      opened.on(SessionEventCode.DISCONNECTED, end)
-      opened.connect()
-    } catch (error) {
-      fail(error)
+      session.disconnect()
+    } catch {
+      this.#leave()
     }
-  })
+  }
+
+  #fail(error: unknown): void {
+    this.#end(smfVerdict(failureOf(this.#library, error)))
+  }
+
+  #end(verdict: Verdict): void {
+    this.#reached ??= verdict
+    this.#leave()
+  }
 }
 
 function propertiesOf(request: SmfLoginRequest) {
@@ -160,4 +188,14 @@ function failureOf({ ErrorSubcode }: Solclient, error: unknown): SmfFailure {
     responseCode: typeof responseCode === 'number' ? responseCode : null,
     text: String(infoStr ?? ''),
   }
+}
+
+/** Null when that comes first; the promise is then left alone. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  if (signal.aborted) return Promise.resolve(null)
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => resolve(null)
+    signal.addEventListener('abort', onAbort, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
 }

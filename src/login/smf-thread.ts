@@ -6,12 +6,18 @@ import type { SmfClient } from './smf-client.ts'
 
 /** A thread without work is given up after this long. */
 const IDLE_MS = 60_000
-/** A thread that does not let go of an aborted login within this time hangs. */
-const HANGING_MS = 2_000
+/** A thread that has not even let go of an aborted login after this long hangs. */
+const HANGING_MS = 10_000
 /** A broker that promises large messages is not believed. */
 const LIMITS = { maxOldGenerationSizeMb: 128 }
 
 const BROKEN = notVerified('unknown', 'The SMF client broke during the login.')
+
+export interface SmfThreadOptions {
+  /** What the thread runs. */
+  readonly entry?: URL
+  readonly hangingMs?: number
+}
 
 interface Login {
   readonly end: (verdict: Verdict) => void
@@ -35,21 +41,18 @@ const fromSource = (entry: URL): string =>
  * broker answers what it cannot parse: here that ends the logins of the moment, and anywhere else the process. What it
  * prints goes nowhere, and of the environment it sees nothing.
  */
-export function createSmfThread(entry: URL = ENTRY): SmfClient {
+export function createSmfThread({ entry = ENTRY, hangingMs = HANGING_MS }: SmfThreadOptions = {}): SmfClient {
   let thread: Thread | null = null
   let lastId = 0
 
   const start = (): Thread => {
-    const options = { env: {}, execArgv: [], resourceLimits: LIMITS, stdout: true, stderr: true }
+    const options = { env: {}, execArgv: ['--no-warnings'], resourceLimits: LIMITS, stdout: true, stderr: true }
     const worker = isSource ? new Worker(fromSource(entry), { ...options, eval: true }) : new Worker(entry, options)
-    worker.stdout.resume()
-    worker.stderr.resume()
     const started: Thread = { worker, logins: new Map(), idle: undefined }
     const broken = (): void => {
       if (thread === started) thread = null
-      clearTimeout(started.idle)
       for (const login of started.logins.values()) login.end(BROKEN)
-      started.logins.clear()
+      clearTimeout(started.idle)
     }
     worker.on('error', broken)
     worker.on('exit', broken)
@@ -75,7 +78,7 @@ export function createSmfThread(entry: URL = ENTRY): SmfClient {
         let hanging: NodeJS.Timeout | undefined
         const onAbort = (): void => {
           tell(worker, { kind: 'abort', id })
-          hanging = setTimeout(() => stop(used), HANGING_MS).unref()
+          hanging = setTimeout(() => stop(used), hangingMs).unref()
           // The thread still has the socket: `end` stays registered, and lets go of the thread when it answers.
           resolve(TIMED_OUT)
         }

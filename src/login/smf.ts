@@ -113,6 +113,7 @@ function inputProblem({ protocol, host, msgVpnName }: LoginTarget, attempt: Logi
 
 function hostInUrl(host: string): string | null {
   if (isIPv6(host)) return `[${host}]`
+  if (/[\s/\\?#@:]/.test(host)) return null
   const ascii = domainToASCII(host)
   return /^[a-z0-9._-]+$/i.test(ascii) ? ascii : null
 }

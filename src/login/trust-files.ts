@@ -36,8 +36,8 @@ export class TrustFiles {
     const last = this.#directories.at(-1)
     if (last !== undefined && existsSync(last)) return last
     const directory = mkdtempSync(join(tmpdir(), 'keymesh-trust-'))
-    if (this.#directories.length === 0) process.on('exit', this.#remove)
     this.#directories.push(directory)
+    process.off('exit', this.#remove).on('exit', this.#remove)
     return directory
   }
 }
