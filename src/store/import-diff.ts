@@ -32,6 +32,8 @@ export interface DiffOptions {
    * they stand, and what is asked for need not be usable here.
    */
   readonly authoritative?: boolean
+  /** Attributes that a product does not name go: it was read before it was changed. */
+  readonly wholeAttributes?: boolean
   readonly nowMs: number
   /** Broker and credential ids whose stored secret is not the one in the file. */
   readonly differingSecrets: DifferingSecrets
@@ -74,7 +76,7 @@ export function diffPortalFile(current: CatalogueState, file: PortalFile, option
     extra: documentChange,
   })
   const givenProducts =
-    options.authoritative === true
+    options.authoritative === true || options.wholeAttributes === true
       ? file.products
       : file.products.map((product) => withKeptAttributes(product, current.products.get(product.id)))
   const products = diffSection('product', givenProducts, current.products, {

@@ -115,6 +115,36 @@ function childRows(accountId: string, { productId, version }: ProductVersionWrit
   }
 }
 
+/** Who changes things when it is no user: a portal file, or the catalogue of another service. */
+export const NO_USER = 'keymesh'
+
+interface Changed {
+  readonly products: readonly { readonly id: string }[]
+  readonly productVersions: readonly ProductVersionWrite[]
+}
+
+/** What changed of a product shows on each of its versions; a version that is new was made by the same. */
+export async function recordChanger(
+  db: Database,
+  accountId: string,
+  { products, productVersions }: Changed,
+  changedBy: string,
+): Promise<void> {
+  const keys = productVersions.map(({ productId, version }) => ({ id: productId, version: version.version }))
+  if (keys.length > 0) {
+    await sql`
+      update product_versions set changed_by = ${changedBy},
+        created_by = case when created_at = updated_at then ${changedBy} else created_by end
+      where account_id = ${accountId} and ${isOneOf(keys)}
+        and (changed_by <> ${changedBy} or created_at = updated_at and created_by <> ${changedBy})`.execute(db)
+  }
+  if (products.length === 0) return
+  await sql`
+    update product_versions set changed_by = ${changedBy}
+    where account_id = ${accountId} and product_id = any(${products.map(({ id }) => id)})
+      and changed_by <> ${changedBy}`.execute(db)
+}
+
 /** The rows of these versions, for a `where` on any table that has both columns. */
 const isOneOf = (keys: readonly VersionKey[]) =>
   sql<boolean>`(product_id, version) in (select k.id, k.version

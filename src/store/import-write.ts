@@ -11,6 +11,8 @@ import {
 import {
   deleteProductVersions,
   markVersionsDeleted,
+  NO_USER,
+  recordChanger,
   writeProducts,
   writeProductVersions,
 } from './import-write-products.ts'
@@ -34,11 +36,12 @@ interface WriteDependencies {
   readonly random: RandomSource
 }
 
-/** Writes in the order in which rows need each other, then removes in the opposite one. */
+/** `changedBy` is a user id, or stands for no user. Writes in the order in which rows need each other, then removes in the opposite one. */
 export async function writeImport(
   dependencies: WriteDependencies,
   accountId: string,
   { writes, removals }: Pick<ImportPlan, 'writes' | 'removals'>,
+  changedBy: string = NO_USER,
 ): Promise<void> {
   const { db, sealer, random } = dependencies
   const moved = writes.brokers.filter(({ addressChanges }) => addressChanges).map(({ broker }) => broker.id)
@@ -50,6 +53,7 @@ export async function writeImport(
   await writeEventApis(db, accountId, writes.eventApis)
   await writeProducts(db, accountId, writes.products)
   await writeProductVersions(db, accountId, writes.productVersions)
+  await recordChanger(db, accountId, writes, changedBy)
 
   await deleteRegistrations(db, accountId, removals.registrations)
   await deleteAccessRequests(db, accountId, removals.accessRequests)

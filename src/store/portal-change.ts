@@ -27,7 +27,7 @@ export interface StoredCatalogue {
 
 export interface PortalEdit {
   readonly accountId: AccountId
-  /** A user id: who is named as the last to change a product version. */
+  /** A user id: who is named as the last to change a product or a version of it. */
   readonly changedBy: string
   /** Products whose access requests matter for the change; nobody else changes these products meanwhile. */
   readonly requestsFor?: readonly string[]
@@ -88,6 +88,7 @@ async function applyEdit(dependencies: ImportDependencies, edit: PortalEdit): Pr
   }
   const { changes, problems, writes, removals, touched } = diffPortalFile(state, part, {
     prune: false,
+    wholeAttributes: true,
     ...('remove' in change ? { removed: removalOf(state, change.remove) } : {}),
     nowMs: dependencies.nowMs(),
     differingSecrets: await compareSecrets(sealer, state, part),
@@ -96,19 +97,13 @@ async function applyEdit(dependencies: ImportDependencies, edit: PortalEdit): Pr
   const found = [...referenceProblems(state, part), ...problems.map(ofTheObject)]
   if (found.length > 0) throw new InvalidInputError('The request', found)
   if (changes.length === 0) return []
-  await writeImport(dependencies, accountId, { writes, removals })
+  await writeImport(dependencies, accountId, { writes, removals }, edit.changedBy)
   const withMessaging = changes.filter(({ attributes }) => attributes.some(({ name }) => name === 'messaging'))
   await keepOwnMessaging(
     db,
     accountId,
     withMessaging.map(({ id }) => id),
   )
-  for (const { productId, version } of writes.productVersions) {
-    await sql`
-      update product_versions set changed_by = ${edit.changedBy},
-        created_by = case when created_at = updated_at then ${edit.changedBy} else created_by end
-      where account_id = ${accountId} and product_id = ${productId} and version = ${version.version}`.execute(db)
-  }
   const raised = await touchedRegistrations(db, accountId, touched)
   await raiseGenerations(db, accountId, raised)
   return raised

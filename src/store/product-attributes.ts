@@ -1,10 +1,11 @@
 import { sql } from 'kysely'
-import { InvalidInputError, KeymeshError } from '../domain/errors.ts'
 import { productId } from '../domain/ids.ts'
 import { notFound } from '../domain/refusals.ts'
 import type { Database } from './database.ts'
 import { refuseFollowed } from './followed-catalogues.ts'
 import { productContent, revisionOf } from './import-content.ts'
+import { recordChanger } from './import-write-products.ts'
+import { refused } from './registrations-change.ts'
 import type { NameValue } from './schema.ts'
 
 // Attributes belong to the product, not to a version: they stay when a new version is released. Only those of a visible
@@ -16,6 +17,11 @@ export interface AttributePlace {
   readonly accountId: string
   readonly productId: string
   readonly name: string
+}
+
+export interface AttributeChange extends AttributePlace {
+  /** A user id. */
+  readonly changedBy: string
 }
 
 /** Called with what is stored, the product locked; throws to refuse the change. */
@@ -35,20 +41,15 @@ export async function findProductAttribute(db: Database, place: AttributePlace):
   return row.attribute
 }
 
-/** Throws NOT_FOUND, CONFLICT when the catalogue is another service's, UNPROCESSABLE when the product has an attribute of that name, InvalidInputError when it has too many. */
-export function createProductAttribute(db: Database, place: AttributePlace, value: string): Promise<NameValue> {
+/** Throws NOT_FOUND, CONFLICT when the catalogue is another service's, InvalidInputError when there is one of that name, or there are too many. */
+export function createProductAttribute(db: Database, place: AttributeChange, value: string): Promise<NameValue> {
   const added = { name: place.name, value }
   return changeAttributes(db, place, (attributes) => {
     if (attributes.some(({ name }) => name === place.name)) {
-      throw new KeymeshError({
-        code: 'UNPROCESSABLE',
-        fate: 'stop',
-        message: `The Event API Product "${place.productId}" has an attribute "${place.name}" already.`,
-      })
+      throw refused('name', 'is not unique: the Event API Product has an attribute of this name')
     }
     if (attributes.length >= MAX_ATTRIBUTES) {
-      const message = `the Event API Product has ${MAX_ATTRIBUTES} attributes, which is the most it can have`
-      throw new InvalidInputError('The request', [{ path: 'name', message }])
+      throw refused('request', `the Event API Product has ${MAX_ATTRIBUTES} attributes, which is the most it can have`)
     }
     return { attributes: [...attributes, added], result: added }
   })
@@ -57,7 +58,7 @@ export function createProductAttribute(db: Database, place: AttributePlace, valu
 /** Throws NOT_FOUND, or what `check` throws. */
 export function updateProductAttribute(
   db: Database,
-  place: AttributePlace,
+  place: AttributeChange,
   value: string | undefined,
   check: Check,
 ): Promise<NameValue> {
@@ -71,7 +72,7 @@ export function updateProductAttribute(
 }
 
 /** Throws NOT_FOUND, or what `check` throws. */
-export async function deleteProductAttribute(db: Database, place: AttributePlace, check: Check): Promise<void> {
+export async function deleteProductAttribute(db: Database, place: AttributeChange, check: Check): Promise<void> {
   await changeAttributes(db, place, (attributes) => {
     const stored = attributes.find(({ name }) => name === place.name)
     if (stored === undefined) throw notFound('attribute', place.name)
@@ -88,7 +89,7 @@ interface Change<Result> {
 /** No broker knows attributes, so no generation is raised. */
 function changeAttributes<Result>(
   db: Database,
-  place: AttributePlace,
+  place: AttributeChange,
   change: (attributes: readonly NameValue[]) => Change<Result>,
 ): Promise<Result> {
   const { accountId, productId: id } = place
@@ -119,6 +120,7 @@ function changeAttributes<Result>(
       .where('account_id', '=', accountId)
       .where('id', '=', id)
       .execute()
+    await recordChanger(trx, accountId, { products: [{ id }], productVersions: [] }, place.changedBy)
     return result
   })
 }

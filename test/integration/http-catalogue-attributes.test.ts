@@ -92,10 +92,10 @@ describe('attributes', () => {
   it('have unique names', async () => {
     await create('color', 'Blue')
     const second = await create('color', 'Red')
-    expect([second.status, second.body.message]).toEqual([
-      422,
-      'The Event API Product "orders" has an attribute "color" already.',
-    ])
+    expect(second).toMatchObject({
+      status: 400,
+      body: { validationDetails: { name: ['is not unique: the Event API Product has an attribute of this name'] } },
+    })
     expect(await stored()).toEqual([{ name: 'color', value: 'Blue' }])
   })
 
@@ -108,7 +108,7 @@ describe('attributes', () => {
   it('are not lost when many are created at the same time', async () => {
     const names = Array.from({ length: 20 }, (_, index) => `name-${index}`)
     const answers = await Promise.all(names.flatMap((name) => [create(name, '1'), create(name, '2')]))
-    expect(answers.map(({ status }) => status).sort()).toEqual([...names.map(() => 200), ...names.map(() => 422)])
+    expect(answers.map(({ status }) => status).sort()).toEqual([...names.map(() => 200), ...names.map(() => 400)])
     expect((await stored()).map(({ name }) => name).sort()).toEqual([...names].sort())
   })
 

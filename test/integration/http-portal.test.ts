@@ -353,6 +353,45 @@ describe('products and their versions', () => {
     expect([row.created_by, row.changed_by]).toEqual([rows[0]?.id, rows[0]?.id])
   })
 
+  it('name who changed them: a user, or nobody after a portal file', async () => {
+    await importing({ products: [product('orders', { versions: [productVersion()] })] })
+    const { rows } = await sql<{ id: string }>`select id from users where name = 'admin'`.execute(api.db)
+    const admin = rows[0]?.id
+    const named = async () => {
+      const { body } = await api.call<{ data: Record<string, unknown> }>('GET', '/api/v2/apim/eventApiProducts/orders')
+      return [body.data.createdBy, body.data.changedBy]
+    }
+    expect(await named()).toEqual(['keymesh', 'keymesh'])
+    await done(call('PATCH', '/products/orders', { description: 'Other words' }), 200)
+    expect(await named()).toEqual(['keymesh', admin])
+    await importing({ products: [product('orders', { description: 'From a file', versions: [productVersion()] })] })
+    expect(await named()).toEqual(['keymesh', 'keymesh'])
+    const attributes = '/api/v2/apim/eventApiProducts/orders/attributes'
+    await api.call('POST', attributes, { body: { name: 'color', value: 'Blue' } })
+    expect(await named()).toEqual(['keymesh', admin])
+    await done(call('PATCH', '/products/orders/versions/1.0.0', { displayName: 'Orders!' }), 200)
+    expect(await named()).toEqual(['keymesh', admin])
+  })
+
+  it('keep the attributes that a change names, and lose the others', async () => {
+    const attributes = [
+      { name: 'color', value: 'Blue' },
+      { name: 'shape', value: 'Round' },
+    ]
+    await importing({ products: [product('orders', { attributes, versions: [productVersion()] })] })
+    const ofProduct = async () => (await done(call('GET', '/products/orders'), 200)).attributes
+    await done(call('PATCH', '/products/orders', { name: 'Renamed' }), 200)
+    expect(await ofProduct()).toEqual(attributes)
+    await done(call('PATCH', '/products/orders/versions/1.0.0', { displayName: 'Orders!' }), 200)
+    expect(await ofProduct()).toEqual(attributes)
+    const changed = [{ name: 'shape', value: 'Square' }]
+    expect(await done(call('PATCH', '/products/orders', { attributes: changed }), 200)).toMatchObject({
+      attributes: changed,
+    })
+    await done(call('PATCH', '/products/orders', { attributes: [] }), 200)
+    expect(await ofProduct()).toEqual([])
+  })
+
   it('go through their states forward only, one at a time', async () => {
     const versions = [productVersion({ state: 'DRAFT' })]
     await importing({ products: [product('orders', { versions })] })

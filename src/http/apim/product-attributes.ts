@@ -8,6 +8,7 @@ import {
 } from '../../store/product-attributes.ts'
 import { listProductPart } from '../../store/product-view.ts'
 import type { App } from '../app.ts'
+import type { Principal } from '../authentication.ts'
 import type { HttpDependencies } from '../dependencies.ts'
 import { sendDocuments } from '../document-answer.ts'
 import { ifMatch, revisionOf, setEtag } from '../etag.ts'
@@ -103,7 +104,7 @@ function addWriteRoutes(app: App, { db }: HttpDependencies): void {
       },
     },
     async ({ principal, params, body }, reply) => {
-      const place = placeOf(principal.accountId, { ...params, attributeName: body.name })
+      const place = changeOf(principal, { ...params, attributeName: body.name })
       const created = await createProductAttribute(db, place, body.value)
       setEtag(reply, revisionOf(created))
       return one(created)
@@ -126,7 +127,7 @@ function addWriteRoutes(app: App, { db }: HttpDependencies): void {
     },
     async ({ principal, params, body, headers }, reply) => {
       const check = ifMatch(headers['if-match'], 'attribute', params.attributeName)
-      const place = placeOf(principal.accountId, params)
+      const place = changeOf(principal, params)
       const changed = await updateProductAttribute(db, place, body.value, (stored) => check(revisionOf(stored)))
       setEtag(reply, revisionOf(changed))
       return one(changed)
@@ -148,7 +149,7 @@ function addWriteRoutes(app: App, { db }: HttpDependencies): void {
     },
     async ({ principal, params, headers }, reply) => {
       const check = ifMatch(headers['if-match'], 'attribute', params.attributeName)
-      await deleteProductAttribute(db, placeOf(principal.accountId, params), (stored) => check(revisionOf(stored)))
+      await deleteProductAttribute(db, changeOf(principal, params), (stored) => check(revisionOf(stored)))
       return reply.code(204).send()
     },
   )
@@ -158,4 +159,9 @@ const placeOf = (accountId: string, params: z.output<typeof ofAttribute>) => ({
   accountId,
   productId: params.eventApiProductId,
   name: params.attributeName,
+})
+
+const changeOf = ({ accountId, userId }: Principal, params: z.output<typeof ofAttribute>) => ({
+  ...placeOf(accountId, params),
+  changedBy: userId,
 })

@@ -22,7 +22,7 @@ const change = z.strictObject({
   description: description.optional(),
   applicationDomainId: reference.nullable().optional(),
   shared: z.boolean().optional(),
-  attributes: attributes.optional().describe('Set or added. The APIM API removes attributes.'),
+  attributes: attributes.optional().describe('All of them: what is not in the list is removed.'),
 })
 const shown = z
   .strictObject({
