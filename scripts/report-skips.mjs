@@ -23,6 +23,11 @@ const REASONS = [
     holds: () => process.env.REDIS_URL === undefined && !runs('redis-server') && !runs('valkey-server'),
     explains: ({ name }) => /redis/i.test(name),
   },
+  {
+    reason: 'mosquitto-clients are not installed',
+    holds: () => spawnSync('mosquitto_pub', ['--help'], { stdio: 'ignore' }).error !== undefined,
+    explains: ({ file }) => file === 'test/e2e/mosquitto.test.ts',
+  },
 ]
 
 function summarise(report) {
