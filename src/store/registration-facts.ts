@@ -16,7 +16,8 @@ export async function loadRegistrationFacts(
   db: Database,
   pairs: readonly Pair[],
 ): Promise<readonly (RegistrationFacts | null)[]> {
-  const keys = JSON.stringify(pairs)
+  // A pair that is asked for twice at once would have everything twice.
+  const keys = JSON.stringify([...new Map(pairs.map((pair) => [pairKey(pair), pair])).values()])
   const found = await readPairs(db, keys)
   const [requests, credentials, ledger, brokers, shared, adoptions] = await Promise.all([
     readAccessRequests(db, keys),

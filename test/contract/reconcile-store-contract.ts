@@ -212,6 +212,13 @@ export function reconcileStoreContract(name: string, makeSubject: () => Promise<
         expect(await store.facts(pairOf('app-a', 'broker2'))).toBeNull()
       })
 
+      it('are the same for two who ask for one pair at once', async () => {
+        await record(A, [intent({ kind: 'aclProfile', name: 'app-a' })])
+        const alone = await facts(A)
+        expect(await Promise.all([facts(A), facts(A)])).toEqual([alone, alone])
+        expect(alone.registration.accessRequests).toHaveLength(1)
+      })
+
       it('count what is being withdrawn from the broker only for those who leave', async () => {
         for (const pair of [A, B]) {
           if (pair === B) await subject.addPair(B)
