@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { type AccessRequestView, accessRequestView, readRequestsById, readVersionsOf } from './access-requests-view.ts'
+import { filtered } from './bounded-filter.ts'
 import type { Database } from './database.ts'
-import { ACCESS_REQUEST_FIELDS, accessRequestDocument } from './registration-view-list.ts'
+import { ACCESS_REQUEST_FIELDS, accessRequestDocument, readIds } from './registration-view-list.ts'
 import { findRegistration, type RegistrationPlace } from './registrations-change.ts'
 import { compileWhere, orderedBy, type WhereResource } from './where.ts'
 
@@ -39,19 +40,13 @@ export async function listAccessRequests(
   const field = query.sortFieldName ?? 'accessRequestId'
   const key = orderedBy(sql<string>`(d.document ->> ${sql.lit(field)})`, ACCESS_REQUEST_FIELDS[field])
   const direction = sql.raw(query.sortDirection)
-  const { rows } = await sql<{ id: string }>`
-    select a.id ${from} order by ${key} ${direction}, a.id collate "C" ${direction}
-    limit ${query.limit} offset ${query.offset}`.execute(db)
-  const counted = await sql<{ count: number }>`select count(*) as count ${from}`.execute(db)
-  const requests = await readRequestsById(
-    db,
-    place,
-    rows.map(({ id }) => id),
-  )
+  const order = sql`${key} ${direction}, a.id collate "C" ${direction}`
+  const { ids, count } = await filtered(db, query, (trx) => readIds(trx, { id: sql`a.id`, from, order }, query))
+  const requests = await readRequestsById(db, place, ids)
   const versions = await readVersionsOf(db, accountId, requests)
   const owner = { accountId, registrationId, filters, maxTopics }
   return {
     items: requests.map((request) => accessRequestView(owner, request, versions)),
-    count: counted.rows[0]?.count ?? 0,
+    count,
   }
 }

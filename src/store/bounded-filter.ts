@@ -22,3 +22,10 @@ export async function withinPatience<Result>(
     throw whereProblem(`takes longer than ${patienceMs / 1000} seconds to apply; use fewer conditions`)
   }
 }
+
+/** The same where a filter is given; only it can take long. */
+export const filtered = <Result>(
+  db: Database,
+  { where }: { readonly where?: string | undefined },
+  read: (db: Database) => Promise<Result>,
+): Promise<Result> => (where === undefined ? read(db) : withinPatience(db, read))

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { withinPatience } from './bounded-filter.ts'
+import { filtered } from './bounded-filter.ts'
 import type { Database } from './database.ts'
 import {
   type DocumentPage,
@@ -26,7 +26,7 @@ export function listGateways(
   const byId = sql`id collate "C"${direction}`
   const read = (from: Database) =>
     readDocumentPage(from, { from: source }, order === null ? byId : sql`${order}, ${byId}`, query)
-  return query.where === undefined ? read(db) : withinPatience(db, read)
+  return filtered(db, query, read)
 }
 
 /** Null when the account has no such broker, or products cannot use it. */

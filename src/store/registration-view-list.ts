@@ -1,5 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { AccountId } from '../domain/ids.ts'
+import { filtered } from './bounded-filter.ts'
+import type { Database } from './database.ts'
 import { type RegistrationReader, type RegistrationView, readRegistrations } from './registration-view.ts'
 import { compileWhere, orderedBy, type WhereFields, type WhereResource } from './where.ts'
 
@@ -37,16 +39,27 @@ export async function listRegistrations(
   const from = fromRegistrations(accountId, query.where)
   const key = orderedBy(sql.ref(COLUMN_OF[query.sortFieldName ?? 'registrationId']), 'text')
   const direction = sql.raw(query.sortDirection)
+  const order = sql`${key} ${direction} nulls last, r.id collate "C" ${direction}`
+  const { ids, count } = await filtered(reader.db, query, (db) => readIds(db, { id: sql`r.id`, from, order }, query))
+  return { items: await readRegistrations(reader, accountId, ids), count }
+}
+
+interface IdsSource {
+  readonly id: RawBuilder<unknown>
+  readonly from: RawBuilder<unknown>
+  readonly order: RawBuilder<unknown>
+}
+
+/** The ids on one page, and how many there are on all. */
+export async function readIds(
+  db: Database,
+  { id, from, order }: IdsSource,
+  { limit, offset }: { readonly limit: number; readonly offset: number },
+): Promise<{ readonly ids: readonly string[]; readonly count: number }> {
   const { rows } = await sql<{ id: string }>`
-    select r.id ${from} order by ${key} ${direction} nulls last, r.id collate "C" ${direction}
-    limit ${query.limit} offset ${query.offset}`.execute(reader.db)
-  const counted = await sql<{ count: number }>`select count(*) as count ${from}`.execute(reader.db)
-  const items = await readRegistrations(
-    reader,
-    accountId,
-    rows.map(({ id }) => id),
-  )
-  return { items, count: counted.rows[0]?.count ?? 0 }
+    select ${id} as id ${from} order by ${order} limit ${limit} offset ${offset}`.execute(db)
+  const counted = await sql<{ count: number }>`select count(*) as count ${from}`.execute(db)
+  return { ids: rows.map((row) => row.id), count: counted.rows[0]?.count ?? 0 }
 }
 
 /** The document is made only for a filter, once per registration (`offset 0` keeps it from being made per condition). */

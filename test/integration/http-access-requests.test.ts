@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { brokerId } from '../../src/domain/ids.ts'
 import { queueName } from '../../src/domain/names.ts'
@@ -295,6 +296,25 @@ describe('access requests', () => {
     expect(await idsOf('?where=eventApiProductVersion%3E=1.0.0;planId==g*')).toEqual(['a-request', 'c-request'])
     expect((await call('GET', `/${id}/accessRequests?where=secret==1`)).status).toBe(400)
     expect((await call('GET', '/nobody/accessRequests')).status).toBe(404)
+  })
+
+  it('are filtered for a while and no longer, like registrations', async () => {
+    const id = await newRegistration()
+    const client = new pg.Client({ connectionString: api.connectionString })
+    await client.connect()
+    try {
+      // What keeps a statement from ending, whatever it is.
+      await client.query('begin; lock table access_requests in access exclusive mode')
+      const lists = [`/${id}/accessRequests?where=planId==gold`, '?where=accessRequests.planId==gold']
+      const answers = await Promise.all(lists.map((path) => call('GET', path)))
+      const refused = {
+        status: 400,
+        body: { validationDetails: { where: [expect.stringContaining('takes longer than')] } },
+      }
+      expect(answers).toMatchObject([refused, refused])
+    } finally {
+      await client.end()
+    }
   })
 
   it('are what a portal file of the same content finds', async () => {
