@@ -49,6 +49,8 @@ export interface Context extends AsyncDisposable {
   readonly sweepStore: SweepStore
   readonly connections: BrokerConnections
   readonly engine: Engine
+  /** Messaging clients that log in once and leave. */
+  readonly login: LoginPort
   /** Null when the account has its catalogue of its own. */
   readonly remote: RemoteFollower | null
   /** Settles when the embedded database ends although nobody stopped it. */
@@ -133,8 +135,8 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     onChange: ({ accountId: account, brokerId }, { failures }) =>
       log.warn({ event: 'broker.resting', account, broker: brokerId, failures }, 'A sick broker rests'),
   })
-  const logins =
-    config.logins === null ? null : openLogins(options, { db, connections, now, settings: config.logins }, opened)
+  const login = options.login ?? ownClients(opened)
+  const logins = config.logins === null ? null : openLogins({ db, connections, now, login, settings: config.logins })
   const engine = new Engine({
     db,
     connections,
@@ -166,6 +168,7 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     sweepStore,
     connections,
     engine,
+    login,
     remote,
     databaseLost: lost,
     [Symbol.asyncDispose]: () => opened.dispose(),
@@ -176,14 +179,15 @@ interface LoginParts {
   readonly db: Database
   readonly connections: BrokerConnections
   readonly now: () => number
+  readonly login: LoginPort
   readonly settings: LoginConfig
 }
 
-function openLogins({ login }: ContextOptions, { db, connections, now, settings }: LoginParts, opened: Disposer) {
+function openLogins({ db, connections, now, login, settings }: LoginParts): BrokerLogins {
   const port = (broker: BrokerKey) => connections.port(broker)
   return new BrokerLogins({
     db,
-    login: login ?? ownClients(opened),
+    login,
     facts: async (broker, signal) => (await port(broker)).facts(signal),
     connections: async (broker, clientUsername, signal) => (await port(broker)).connections(clientUsername, signal),
     now,
@@ -192,6 +196,7 @@ function openLogins({ login }: ContextOptions, { db, connections, now, settings 
   })
 }
 
+/** Nothing of a client is loaded before it is used. */
 function ownClients(opened: Disposer): LoginPort {
   const clients = createLoginClients()
   opened.defer(() => clients.close())

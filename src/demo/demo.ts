@@ -8,7 +8,6 @@ import { Disposer } from '../disposer.ts'
 import { KeymeshError } from '../domain/errors.ts'
 import { registrationId } from '../domain/ids.ts'
 import type { PortalFile } from '../domain/portal-file.ts'
-import { createLoginClients } from '../login/login-clients.ts'
 import type { Enqueuer } from '../queue/enqueue.ts'
 import { isEmpty } from '../reconcile/render.ts'
 import type { BrokerKey } from '../reconcile/sweep-port.ts'
@@ -111,9 +110,7 @@ export async function runDemo(story: DemoStory, signal: AbortSignal): Promise<De
       story.detail(`${row.brokerId}: ${row.objectKind} ${row.objectName}: ${row.kind}, ${row.action}`)
 
     story.step('Logging in with every credential over all eleven protocols, and with wrong passwords')
-    const login = createLoginClients()
-    opened.defer(() => login.close())
-    const logins = await countLogins(context, { sandbox, brokers, login }, signal)
+    const logins = await countLogins(context, { sandbox, brokers }, signal)
     story.done(`${sumOf(logins, 'accepted')} logins accepted, ${sumOf(logins, 'refusedWrong')} wrong passwords refused`)
 
     const final = await statuses(context)

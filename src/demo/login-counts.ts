@@ -7,7 +7,6 @@ import { brokerId, consumerKey, registrationId } from '../domain/ids.ts'
 import { Secret } from '../domain/secret.ts'
 import { provesLogin } from '../domain/verdict.ts'
 import { concurrently } from '../reconcile/concurrently.ts'
-import type { LoginPort } from '../reconcile/login-port.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
 /** Of one protocol, over all brokers: how many stored passwords were taken, and how many wrong ones were refused. */
@@ -47,8 +46,8 @@ export async function countLogins(
     const count = counts.get(target.protocol)
     if (stored === null || count === undefined) return
     const limits = { timeoutMs: TIMEOUT_MS, signal }
-    const right = await login.probe(target, { username, password: stored.secret }, limits)
-    const wrong = await login.probe(target, { username, password: new Secret(randomUUID()) }, limits)
+    const right = await context.login.probe(target, { username, password: stored.secret }, limits)
+    const wrong = await context.login.probe(target, { username, password: new Secret(randomUUID()) }, limits)
     if (provesLogin(right)) count.accepted += 1
     if (wrong.outcome === 'rejected') count.refusedWrong += 1
   })
