@@ -23,11 +23,7 @@ const TIMEOUT_MS = 10_000
 /** Logs in with every credential on its broker over every protocol, once as stored and once with a wrong password. */
 export async function countLogins(
   context: Context,
-  {
-    sandbox,
-    brokers,
-    login,
-  }: { readonly sandbox: Sandbox; readonly brokers: readonly string[]; readonly login: LoginPort },
+  { sandbox, brokers }: { readonly sandbox: Sandbox; readonly brokers: readonly string[] },
   signal: AbortSignal,
 ): Promise<LoginCounts> {
   // Every login that is under way listens to it.

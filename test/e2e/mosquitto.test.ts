@@ -43,9 +43,9 @@ class World {
     await writeFile(caFile, mesh.broker().caCertificate)
     return new World(mesh, api, caFile, [
       stopWorker,
-      () => api[Symbol.asyncDispose](),
+      async () => api[Symbol.asyncDispose](),
       () => queue.backend.close(),
-      () => mesh[Symbol.asyncDispose](),
+      async () => mesh[Symbol.asyncDispose](),
       () => rm(directory, { recursive: true, force: true }),
     ])
   }
