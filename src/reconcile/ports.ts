@@ -41,7 +41,10 @@ export interface BrokerPort {
   queuedMessages(queueName: string, signal?: AbortSignal): Promise<number | null>
   /** Null when the client username is absent, the limit is too high to be near, or the broker cannot tell. */
   connections(clientUsername: string, signal?: AbortSignal): Promise<ClientUsernameConnections | null>
-  /** Throws `ALREADY_EXISTS` when the name is taken. The password is for a client username only. */
+  /**
+   * Throws `ALREADY_EXISTS` when the name is taken, and only by what this call certainly did not make. The password is for
+   * a client username only.
+   */
   create(object: BrokerObject, password: Secret | null, signal?: AbortSignal): Promise<void>
   /** Writes only the attributes given. Throws `NOT_FOUND` when the object is absent. */
   update(

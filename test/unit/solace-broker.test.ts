@@ -265,6 +265,22 @@ describe('a write', () => {
     })
   })
 
+  it('that was refused, and finds its object at the repeat, may have made it', async () => {
+    const exists: Answer = (_request, response) => sendRefusal(response, 10, 'ALREADY_EXISTS', 'alice exists')
+    let tries = 0
+    const answer: Answer = (request, response) => {
+      tries += 1
+      return tries === 2 ? sendJson(response, 503, {}) : exists(request, response)
+    }
+    await withPort(answer, async ({ port }) => {
+      const create = () => port.create({ ...USER, attributes: {}, members: {} }, null)
+      expect((await failureOf(create())).code).toBe('ALREADY_EXISTS')
+      expect((await failureOf(create())).code).toBe('BROKER_UNAVAILABLE')
+      expect(tries).toBe(3)
+      await port.addMember({ kind: 'queue', name: 'q' }, 'subscriptions', 'a/b')
+    })
+  })
+
   it('whose refusal quotes the password does not pass it on', async () => {
     const answer: Answer = ({ body }, response) => sendRefusal(response, 11, 'INVALID_PARAMETER', `bad body ${body}`)
     await withPort(answer, async ({ port }) => {

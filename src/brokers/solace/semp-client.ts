@@ -1,7 +1,7 @@
 import pRetry from 'p-retry'
 import { Pool } from 'undici'
 import type { ManagementSettings } from '../../domain/catalogue.ts'
-import { codeOf, fateOf } from '../../domain/errors.ts'
+import { codeOf, fateOf, KeymeshError } from '../../domain/errors.ts'
 import type { Secret } from '../../domain/secret.ts'
 import { exchange, type HttpAnswer } from './http-exchange.ts'
 import { RequestLimiter } from './request-limiter.ts'
@@ -120,7 +120,7 @@ export class SempClient {
       })
     } catch (error) {
       if (signal?.aborted === true) throw abortError(signal, call)
-      throw error
+      throw codeOf(error) === 'ALREADY_EXISTS' ? alreadyExistsAtRepeat(error, firstError) : error
     }
   }
 
@@ -233,6 +233,16 @@ class Call implements Attempted {
     else this.deadlineMs = nowMs + timeoutMs
     this.#isStarted = true
   }
+}
+
+/**
+ * Who answered the first try with a refusal, a gateway perhaps, may have passed it on all the same: what is there may be
+ * ours. The refusal is the cause.
+ */
+function alreadyExistsAtRepeat(error: unknown, refusal: unknown): unknown {
+  if (!(error instanceof KeymeshError)) return error
+  const { code, fate, message, hint } = error
+  return new KeymeshError({ code, fate, message, ...(hint !== undefined && { hint }), cause: refusal })
 }
 
 const isAborted = (call: Call): boolean => call.request.signal?.aborted === true

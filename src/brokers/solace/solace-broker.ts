@@ -1,6 +1,6 @@
 import type { AttributeValue, BrokerObject, MemberKind, ObjectKind, ObjectRef } from '../../domain/broker-object.ts'
 import type { ManagementSettings } from '../../domain/catalogue.ts'
-import { codeOf } from '../../domain/errors.ts'
+import { codeOf, KeymeshError } from '../../domain/errors.ts'
 import type { Secret } from '../../domain/secret.ts'
 import type { BrokerFacts, BrokerPort, ClientUsernameConnections } from '../../reconcile/ports.ts'
 import { ClientConnections, cannotTell } from './client-connections.ts'
@@ -153,7 +153,7 @@ class SolaceSempBroker implements SolaceBroker {
       return count === 0 && (parsed.data.data.msgSpoolUsage ?? 0) > 0 ? null : count
     } catch (error) {
       if (CANNOT_COUNT.has(codeOf(error))) return null
-      throw error
+      throw isOfRepeat ? error.cause : error
     }
   }
 
@@ -175,13 +175,18 @@ class SolaceSempBroker implements SolaceBroker {
   async create(object: BrokerObject, password: Secret | null, signal?: AbortSignal): Promise<void> {
     checkObjectName(object)
     const named = { [KIND_MAPPINGS[object.kind].nameAttribute]: object.name, ...object.attributes }
-    await this.#write({
+    const sent = this.#write({
       method: 'POST',
       kind: object.kind,
       path: this.#paths.collection(object.kind),
       describe: () => `create ${describeObject(object)}`,
       ...objectBody(object, object.attributes, named, password),
       signal,
+    })
+    await sent.catch((error: unknown) => {
+      // Found by a repeat: it may be what the first try made. That one's answer is the one that is true in any case.
+      const isOfRepeat = error instanceof KeymeshError && error.code === 'ALREADY_EXISTS' && error.cause !== undefined
+      throw isOfRepeat ? error.cause : error
     })
   }
 
@@ -273,7 +278,7 @@ class SolaceSempBroker implements SolaceBroker {
       await this.#client.send(request)
     } catch (error) {
       if (codeOf(error) === 'NOT_FOUND') await this.#msgVpn.read(request.signal)
-      throw error
+      throw isOfRepeat ? error.cause : error
     }
   }
 
