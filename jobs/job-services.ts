@@ -1,4 +1,5 @@
 import type { AccountId, RegistrationId } from '../src/domain/ids.ts'
+import type { VerifyWhat } from '../src/queue/enqueue.ts'
 import type { BrokerKey } from '../src/queue/queue-names.ts'
 import type { Pair, RunTrigger } from '../src/reconcile/store-port.ts'
 
@@ -11,6 +12,8 @@ export interface JobServices {
   pairsOfRegistration(accountId: AccountId, registrationId: RegistrationId): Promise<readonly Pair[]>
   reconcilePair(pair: Pair, trigger: RunTrigger, signal: AbortSignal): Promise<'done' | 'busy' | 'gone'>
   sweepBroker(broker: BrokerKey, trigger: RunTrigger, signal: AbortSignal, onProgress: OnProgress): Promise<void>
+  /** Logs in with credentials, and keeps what it came to. */
+  verifyBroker(broker: BrokerKey, what: VerifyWhat, signal: AbortSignal, onProgress: OnProgress): Promise<void>
   usableBrokers(): Promise<readonly UsableBroker[]>
   /** One pass over another service's catalogue, where there is one; whether registrations are to be reconciled for it. */
   followRemoteCatalogue(signal: AbortSignal): Promise<boolean>

@@ -10,6 +10,7 @@ import { reconcileRegistration } from './reconcile-registration.ts'
 import { retireExpired } from './retire-expired.ts'
 import { sweepBroker } from './sweep-broker.ts'
 import { sweepBrokers } from './sweep-brokers.ts'
+import { verifyBroker } from './verify-broker.ts'
 
 const HANDLERS: { readonly [Name in JobName]: JobHandler<Name> } = {
   'poll-catalogue': pollCatalogue,
@@ -18,6 +19,7 @@ const HANDLERS: { readonly [Name in JobName]: JobHandler<Name> } = {
   'reconcile-pair': reconcilePair,
   'sweep-broker': sweepBroker,
   'sweep-brokers': sweepBrokers,
+  'verify-broker': verifyBroker,
   'retire-expired': retireExpired,
   'prune-records': pruneRecords,
 }

@@ -10,7 +10,7 @@ export interface StartWorkersOptions {
   readonly backend: QueueBackend
   readonly services: JobServices
   readonly enqueue: Enqueuer
-  /** Jobs of one broker at a time in this process, at least 2: one slot may hold the broker's sweep. */
+  /** Jobs of one broker at a time in this process, at least 3: its sweep may hold a slot, and logins another. */
   readonly brokerConcurrency?: number
   /** Sweeps of one tick are spread over this time, each broker at its own place. */
   readonly sweepSpreadMs?: number
@@ -48,7 +48,7 @@ const REMOVED_PATIENCE_MS = 10_000
 /** Workers for the two shared queues and one per usable broker, which follow the list of brokers until closed. */
 export async function startWorkers(options: StartWorkersOptions): Promise<Workers> {
   const { backend, services, enqueue, onError } = options
-  const concurrency = Math.max(2, options.brokerConcurrency ?? DEFAULT_BROKER_CONCURRENCY)
+  const concurrency = Math.max(3, options.brokerConcurrency ?? DEFAULT_BROKER_CONCURRENCY)
   const brokers = new Map<string, JobWorker>()
   const leaving = new Set<Promise<unknown>>()
   let closed = false

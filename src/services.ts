@@ -24,6 +24,13 @@ export function createJobServices({ db, engine, remote, now, config }: Context):
         await engine.sweep(broker, { trigger, signal, onProgress: ({ done }) => onProgress(done, null) })
       }, undefined),
     followRemoteCatalogue: async (signal) => (remote === null ? false : await remote.poll(signal)),
+    verifyBroker: async (broker, what, signal, onProgress) => {
+      let logins = 0
+      for await (const finding of engine.verify(broker, { ...what, signal })) {
+        if (finding.type === 'login') logins += 1
+        onProgress(logins, null)
+      }
+    },
     usableBrokers: () => listManagedBrokers(db),
     retireExpired: () => retireExpired(db, now(), RETIRE_BATCH),
     pruneRecords: () => pruneRecords(db, now() - config.retentionMs),

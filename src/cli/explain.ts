@@ -1,8 +1,17 @@
 import { Command } from 'commander'
 import { InvalidInputError } from '../domain/errors.ts'
+import { type NegativeControl, standingOf } from '../domain/verdict.ts'
 import type { RuleResult } from '../domain/visibility.ts'
+import { describeVerdict } from '../reconcile/verify.ts'
 import { explainBrokerUse, explainProduct, type NamedBrokerExplanation } from '../store/explain-product.ts'
-import { explainRegistration, type RegistrationExplanation } from '../store/explain-registration.ts'
+import {
+  type BrokerExplanation,
+  explainRegistration,
+  type RegistrationExplanation,
+} from '../store/explain-registration.ts'
+import { toVerdict } from '../store/login-verdicts.ts'
+import type { LoginView } from '../store/logins-view.ts'
+import { ageOf } from './age.ts'
 import type { CommandDependencies } from './command.ts'
 import type { Output } from './output.ts'
 
@@ -62,14 +71,20 @@ function registrationCommand(dependencies: CommandDependencies): Command {
     .addHelpText('after', '\nExit status: 0, whatever the state; 2 there is no such registration.')
     .action(async (id: string, _options: object, command: Command) => {
       const output = dependencies.output(command)
-      const found = await dependencies.withContext(({ db, accountId }) => explainRegistration(db, accountId, id))
+      const [found, nowMs] = await dependencies.withContext(
+        async ({ db, accountId, now }) => [await explainRegistration(db, accountId, id), now()] as const,
+      )
       if (found === null) throw unknown('registration', id)
       if (output.json) output.document(found)
-      else printRegistration(found, output)
+      else printRegistration(found, output, nowMs)
     })
 }
 
-function printRegistration({ id, name, accessRequests, brokers }: RegistrationExplanation, output: Output): void {
+function printRegistration(
+  { id, name, accessRequests, brokers }: RegistrationExplanation,
+  output: Output,
+  nowMs: number,
+): void {
   const { green, red, yellow } = output.paint
   output.line(`${name} (${id})`)
   if (accessRequests.length === 0) output.line('  It asks for no product, so no broker knows it.')
@@ -77,13 +92,34 @@ function printRegistration({ id, name, accessRequests, brokers }: RegistrationEx
     const colour = state === 'LIVE' ? green : state === 'ERROR' ? red : yellow
     output.line(`  access request ${request}, ${productId} ${productVersion}: ${colour(state)}. ${explanation}`)
   }
-  for (const { brokerId, wanted, state, reason, generation, reachedGeneration, paused } of brokers) {
+  for (const { brokerId, wanted, state, reason, generation, reachedGeneration, paused, logins } of brokers) {
     const shown = reachedGeneration < generation && state === 'in-sync' ? 'lagging' : state
     const notes = [wanted ? null : 'being withdrawn', paused ? 'paused' : null].filter((note) => note !== null)
     const why = shown === 'in-sync' || reason === null ? '' : `: ${reason}`
     output.line(`  broker ${brokerId}: ${[shown, ...notes].join(', ')}${why}`)
+    for (const login of logins) output.line(`    ${describeLogin(login, output, nowMs)}`)
   }
 }
+
+function describeLogin(
+  { consumerKey, protocol, control, checkedAtMs, ...verdict }: BrokerExplanation['logins'][number],
+  { paint: { green, red, yellow } }: Output,
+  nowMs: number,
+): string {
+  const colour = { accepted: green, rejected: red, 'not-verified': yellow }[standingOf(verdict.outcome)]
+  const said = `${colour(describeVerdict(toVerdict(verdict)))}, ${ageOf(checkedAtMs, nowMs)}`
+  const proof = control?.outcome === 'accepts-anything' ? red(WRONG_PASSWORD[control.outcome]) : wrongPassword(control)
+  return `login of ${consumerKey} over ${protocol}: ${said}; ${proof}`
+}
+
+const WRONG_PASSWORD: Readonly<Record<NegativeControl, string>> = {
+  refused: 'a wrong password is refused',
+  'accepts-anything': 'a wrong password is accepted, too',
+  'not-verified': 'a wrong password was tried and proved nothing',
+}
+
+const wrongPassword = (control: LoginView['control']): string =>
+  control === null ? 'no wrong password was tried' : WRONG_PASSWORD[control.outcome]
 
 function unknown(what: string, id: string): InvalidInputError {
   return new InvalidInputError('The command line', [{ message: `there is no ${what} \`${id}\` in this account` }])

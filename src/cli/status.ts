@@ -1,13 +1,14 @@
 import { Command } from 'commander'
 import { type RemoteCatalogueStatus, readRemoteStatus } from '../store/followed-catalogues.ts'
 import { type BrokerStatusView, readStatus } from '../store/status-view.ts'
+import { ageOf } from './age.ts'
 import type { CommandDependencies } from './command.ts'
 import { type Output, table } from './output.ts'
 import { unmanagedLine } from './pull.ts'
 
 export function statusCommand(dependencies: CommandDependencies): Command {
   return new Command('status')
-    .description('show each broker: reachable, last sweep, in sync, lagging, drifted, in error, and why')
+    .description('show each broker: reachable, last sweep, in sync, lagging, drifted, in error, logins, and why')
     .option('--broker <id>', 'only this broker')
     .option('--json', 'print one JSON document per broker, and one for the catalogue of another service')
     .addHelpText('after', '\nExit status: 0 all is in sync, 1 something is not, 2 bad input.')
@@ -33,7 +34,18 @@ const isGood = ({ reachable, registrations }: BrokerStatusView): boolean =>
   reachable !== false && registrations.inSync === registrations.total
 
 export function statusTable(brokers: readonly BrokerStatusView[], output: Output, nowMs: number): string {
-  const head = ['broker', 'mesh', 'reachable', 'last sweep', 'in sync', 'lagging', 'drifted', 'waiting', 'error']
+  const head = [
+    'broker',
+    'mesh',
+    'reachable',
+    'last sweep',
+    'in sync',
+    'lagging',
+    'drifted',
+    'waiting',
+    'error',
+    'logins',
+  ]
   const { paint } = output
   return table(
     head,
@@ -50,6 +62,7 @@ export function statusTable(brokers: readonly BrokerStatusView[], output: Output
         drifted > 0 ? paint.yellow(String(drifted)) : '0',
         waiting > 0 ? paint.yellow(String(waiting)) : '0',
         error > 0 ? paint.red(String(error)) : '0',
+        loginSums(broker, paint),
       ]
     }),
     paint,
@@ -78,19 +91,26 @@ function remoteLines(remote: RemoteCatalogueStatus, { paint }: Output, nowMs: nu
   ]
 }
 
-function age(atMs: number | null, nowMs: number): string {
-  if (atMs === null) return ''
-  const seconds = Math.max(0, Math.round((nowMs - atMs) / 1000))
-  if (seconds < 90) return ` ${seconds} s ago`
-  const minutes = Math.round(seconds / 60)
-  return minutes < 90 ? ` ${minutes} min ago` : ` ${Math.round(minutes / 60)} h ago`
+const age = (atMs: number | null, nowMs: number): string => (atMs === null ? '' : ` ${ageOf(atMs, nowMs)}`)
+
+function loginSums({ logins }: BrokerStatusView, { red, yellow }: Output['paint']): string {
+  const { accepted, rejected, notVerified } = logins
+  const parts = [
+    accepted > 0 ? `${accepted} accepted` : null,
+    rejected > 0 ? red(`${rejected} rejected`) : null,
+    notVerified > 0 ? yellow(`${notVerified} not verified`) : null,
+  ].filter((part) => part !== null)
+  return parts.length === 0 ? '-' : parts.join(', ')
 }
 
-function explanations({ brokerId, error, reasons, registrations }: BrokerStatusView): readonly string[] {
+function explanations({ brokerId, error, reasons, registrations, logins }: BrokerStatusView): readonly string[] {
   const { needPerson } = registrations
   return [
     ...(error === null ? [] : [`  ${brokerId}: ${error}`]),
     ...reasons.map(({ reason, count }) => `  ${brokerId}: ${count} x ${reason}`),
+    ...(logins.acceptsAnything.length === 0
+      ? []
+      : [`  ${brokerId}: warning: any password is accepted over ${logins.acceptsAnything.join(', ')}`]),
     ...(needPerson === 0 ? [] : [`  ${brokerId}: registrations that need a person: ${needPerson}`]),
   ]
 }

@@ -19,6 +19,7 @@ export type HttpConfig = Pick<
   | 'graceMs'
   | 'maxTopics'
   | 'maxDeletes'
+  | 'logins'
 >
 
 /** Everything that routes work with; the composition root gives it, a test gives its own. */

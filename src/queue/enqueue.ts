@@ -1,3 +1,4 @@
+import type { Protocol } from '../domain/catalogue.ts'
 import type { AccountId, RegistrationId } from '../domain/ids.ts'
 import type { Pair, RunTrigger } from '../reconcile/store-port.ts'
 import { priorityOf } from './job-options.ts'
@@ -9,6 +10,13 @@ export interface Enqueuer {
   registration(accountId: AccountId, registrationId: RegistrationId): Promise<boolean>
   pairs(pairs: readonly Pair[], trigger: RunTrigger): Promise<boolean>
   sweep(broker: BrokerKey, trigger: RunTrigger, delayMs?: number): Promise<boolean>
+  /** Logins on a broker, of one registration or all, over one protocol or all. No poll finds them when they are lost. */
+  verify(broker: BrokerKey, what: VerifyWhat): Promise<boolean>
+}
+
+export interface VerifyWhat {
+  readonly registrationId?: RegistrationId
+  readonly protocol?: Protocol
 }
 
 export interface EnqueuerOptions {
@@ -54,6 +62,11 @@ export function createEnqueuer({ backend, now, onMissed, patienceMs = 2_000 }: E
         `sweep of broker ${broker.brokerId}`,
         backend.queue(brokerQueue(broker)).add([sweepJob(broker, trigger, now(), delayMs)]),
       ),
+    verify: (broker, what) =>
+      add(
+        `logins on broker ${broker.brokerId}`,
+        backend.queue(brokerQueue(broker)).add([verifyJob(broker, what, now())]),
+      ),
   }
 }
 
@@ -89,6 +102,21 @@ function sweepJob({ accountId, brokerId }: BrokerKey, trigger: RunTrigger, nowMs
     priority: priorityOf(trigger, nowMs + delayMs),
     urgent: isUrgent(trigger),
     delayMs,
+  }
+}
+
+function verifyJob(
+  { accountId, brokerId }: BrokerKey,
+  { registrationId, protocol }: VerifyWhat,
+  nowMs: number,
+): NewJob {
+  const what = { ...(registrationId && { registrationId }), ...(protocol && { protocol }) }
+  return {
+    name: 'verify-broker',
+    payload: { accountId, brokerId, ...what },
+    deduplication: { id: `verify/${protocol ?? 'all'}/${registrationId ?? ''}`, trailingRun: true },
+    priority: priorityOf('operator', nowMs),
+    urgent: true,
   }
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { PROTOCOLS } from '../domain/catalogue.ts'
 import { KeymeshError } from '../domain/errors.ts'
 import { accountId, brokerId, registrationId } from '../domain/ids.ts'
 
@@ -24,6 +25,12 @@ export const JOB_PAYLOADS = {
   'reconcile-registration': z.strictObject({ ...registration, ...asked }),
   'reconcile-pair': z.strictObject({ ...broker, ...registration, ...asked, trigger }),
   'sweep-broker': z.strictObject({ ...broker, ...asked, trigger }),
+  'verify-broker': z.strictObject({
+    ...broker,
+    registrationId: registration.registrationId.optional(),
+    protocol: z.enum(PROTOCOLS).optional(),
+    ...asked,
+  }),
   'sweep-brokers': z.strictObject({}),
   'retire-expired': z.strictObject({}),
   'prune-records': z.strictObject({}),

@@ -1,6 +1,7 @@
 import type { AccessRequestState } from '../domain/registration.ts'
 import { readRequests } from './access-requests-view.ts'
 import type { Database } from './database.ts'
+import { type LoginView, viewLogins } from './logins-view.ts'
 import { type PairView, readPairs } from './pairs-view.ts'
 
 export interface RegistrationExplanation {
@@ -8,7 +9,12 @@ export interface RegistrationExplanation {
   readonly name: string
   readonly accessRequests: readonly AccessRequestExplanation[]
   /** Of every broker that it is, was or should be on. */
-  readonly brokers: readonly Omit<PairView, 'registrationId'>[]
+  readonly brokers: readonly BrokerExplanation[]
+}
+
+export interface BrokerExplanation extends Omit<PairView, 'registrationId'> {
+  /** Of its credentials, over the broker's protocols. */
+  readonly logins: readonly Omit<LoginView, 'brokerId' | 'registrationId'>[]
 }
 
 export interface AccessRequestExplanation {
@@ -20,6 +26,7 @@ export interface AccessRequestExplanation {
 }
 
 const MAX_BROKERS = 1000
+const MAX_LOGINS = 5000
 
 /** Why each access request is in its state, and how the registration stands on brokers; null when there is none. */
 export async function explainRegistration(
@@ -37,6 +44,7 @@ export async function explainRegistration(
   if (registration === undefined) return null
   const requests = await readRequests(db, accountId, [registrationId])
   const { pairs } = await readPairs(db, { accountId, registrationId }, { limit: MAX_BROKERS, offset: 0 })
+  const found = await viewLogins(db, { accountId, registrationId }, { limit: MAX_LOGINS, offset: 0 })
   return {
     ...registration,
     accessRequests: requests.map(({ id, productId, productVersion, state, reason, expiredAtMs }) => ({
@@ -46,7 +54,12 @@ export async function explainRegistration(
       state,
       explanation: expiredAtMs === null ? (reason ?? EXPLANATIONS[state]) : 'Its time is over; make another one.',
     })),
-    brokers: pairs.map(({ registrationId: _registration, ...pair }) => pair),
+    brokers: pairs.map(({ registrationId: _registration, ...pair }) => ({
+      ...pair,
+      logins: found.logins
+        .filter(({ brokerId }) => brokerId === pair.brokerId)
+        .map(({ brokerId: _broker, registrationId: _id, ...login }) => login),
+    })),
   }
 }
 

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Database } from './database.ts'
+import { type LoginSums, NO_LOGINS, sumLogins } from './logins-view.ts'
 import { pausedAccount } from './pause.ts'
 
 /** One broker as `keymesh status` shows it; times in epoch milliseconds. */
@@ -28,6 +29,7 @@ export interface BrokerStatusView {
     /** Of all these, those that do not heal by themselves. */
     readonly needPerson: number
   }
+  readonly logins: LoginSums
   /** The longest a registration has lagged. */
   readonly oldestLagMs: number | null
   /** Why registrations are not in sync: the most common reasons first. */
@@ -101,7 +103,12 @@ export async function readStatus(
     where b.account_id = ${account} and (${broker ?? null}::text is null or b.id = ${broker ?? null})
     order by b.id limit ${page?.limit ?? null} offset ${page?.offset ?? 0}`.execute(db)
   const reasons = await readReasons(db, account)
-  return rows.map((row) => toView(row, reasons))
+  const logins = await sumLogins(
+    db,
+    account,
+    rows.map(({ brokerId }) => brokerId),
+  )
+  return rows.map((row) => toView(row, reasons, logins.get(row.brokerId) ?? NO_LOGINS))
 }
 
 export async function countBrokers(db: Database, account: string): Promise<number> {
@@ -124,7 +131,7 @@ async function readReasons(db: Database, account: string): Promise<readonly Reas
   return rows
 }
 
-function toView(row: Row, reasons: readonly ReasonRow[]): BrokerStatusView {
+function toView(row: Row, reasons: readonly ReasonRow[], logins: LoginSums): BrokerStatusView {
   const { brokerId, name, environment, eventMesh, reachable, sempVersion, errorCode, error, oldestLagMs } = row
   const { total, inSync, lagging, drifted, held, conflict, refused, failed, needPerson } = row
   return {
@@ -143,6 +150,7 @@ function toView(row: Row, reasons: readonly ReasonRow[]): BrokerStatusView {
         ? null
         : { finishedAtMs: row.sweepFinishedAt?.getTime() ?? null, outcome: row.sweepOutcome },
     registrations: { total, inSync, lagging, drifted, held, conflict, refused, error: failed, needPerson },
+    logins,
     oldestLagMs,
     reasons: reasons
       .filter((each) => each.broker === brokerId)

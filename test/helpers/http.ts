@@ -32,7 +32,7 @@ export interface ApiOptions {
 
 /** What `withApi` keeps of the jobs that routes asked for. */
 export interface EnqueuedWork {
-  readonly kind: 'registration' | 'pairs' | 'sweep'
+  readonly kind: 'registration' | 'pairs' | 'sweep' | 'verify'
   readonly what: unknown
 }
 
@@ -217,6 +217,7 @@ function recordingEnqueuer(enqueued: EnqueuedWork[]): Enqueuer {
       record('registration', { accountId: account, registrationId: registration }),
     pairs: (pairs, trigger) => record('pairs', { pairs, trigger }),
     sweep: (broker, trigger) => record('sweep', { broker, trigger }),
+    verify: (broker, what) => record('verify', { broker, ...what }),
   }
 }
 

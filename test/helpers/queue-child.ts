@@ -36,6 +36,7 @@ const workers = await startWorkers({
       return 'done'
     },
     sweepBroker: async () => undefined,
+    verifyBroker: async () => undefined,
     usableBrokers: async () => [{ accountId: accountId('acme'), brokerId: brokerId(broker), paused: false }],
     followRemoteCatalogue: async () => false,
     retireExpired: async () => 0,

@@ -44,6 +44,7 @@ function recordingServices(overrides: Partial<JobServices> = {}): JobServices & 
     pairsOfRegistration: (_account, id) => call(`pairsOf ${id}`, []),
     reconcilePair: (pair, trigger) => call(`reconcile ${pair.brokerId} ${pair.registrationId} ${trigger}`, 'done'),
     sweepBroker: (broker, trigger) => call(`sweep ${broker.brokerId} ${trigger}`, undefined),
+    verifyBroker: (broker) => call(`verify ${broker.brokerId}`, undefined),
     usableBrokers: async () => [],
     followRemoteCatalogue: async () => false,
     retireExpired: () => call('retireExpired', 0),
@@ -251,6 +252,34 @@ describe.each(engineCases())('schedules and jobs on $engine', ({ skip, start }) 
       await eventually(async () => expect(await engine.dump()).toMatch(/"?progress\\?"?.{1,6}done.{1,6}1/))
       expect(await workers.close(50)).toBe(true)
       expect(engine.failures).toEqual([])
+    })
+
+    it('logins and a sweep leave a slot of their broker to pairs; the same logins asked for while they wait are one job', async () => {
+      let mayEnd = (): void => undefined
+      const held = new Promise<void>((resolve) => {
+        mayEnd = resolve
+      })
+      const hold = (call: string) => {
+        services.calls.push(call)
+        return held
+      }
+      const services = recordingServices({
+        usableBrokers: async () => [usable('logins')],
+        sweepBroker: () => hold('sweep'),
+        verifyBroker: (_broker, { registrationId: id = 'all', protocol = 'all' }) => hold(`verify ${id} ${protocol}`),
+      })
+      const workers = await startWorkers({ backend, services, enqueue, brokerConcurrency: 1, onError: fail })
+      open.push({ close: () => workers.close(5_000) })
+      const r1 = registrationId('r1')
+      await enqueue.sweep(usable('logins'), 'sweep')
+      await enqueue.verify(usable('logins'), {})
+      await eventually(() => expect(services.calls.toSorted()).toEqual(['sweep', 'verify all all']))
+      for (let count = 0; count < 3; count += 1) await enqueue.verify(usable('logins'), {})
+      await enqueue.pairs([pairOf('logins', 'r1')], 'poll')
+      await eventually(() => expect(services.calls).toContain('reconcile logins r1 poll'))
+      await enqueue.verify(usable('logins'), { registrationId: r1, protocol: 'mqtt' })
+      mayEnd()
+      await eventually(() => expect(services.calls.slice(3).toSorted()).toEqual(['verify all all', 'verify r1 mqtt']))
     })
 
     it('many brokers work over few connections, which are counted', async () => {

@@ -9,6 +9,7 @@ import type { LoginAttempt, LoginPort, LoginTarget } from '../../src/reconcile/l
 import type { VerifyBrokerRequest, VerifyFinding } from '../../src/reconcile/verify-broker.ts'
 import { VerifySummary } from '../../src/reconcile/verify-summary.ts'
 import type { SandboxBroker, SandboxBrokerOptions } from '../../src/sandbox/sandbox-broker.ts'
+import { createJobServices } from '../../src/services.ts'
 import { laggingPairs } from '../../src/store/pairs.ts'
 import { setBrokerPaused } from '../../src/store/pause.ts'
 import { type MeshOptions, type TestMesh, withMesh } from '../helpers/mesh.ts'
@@ -425,5 +426,59 @@ describe('keymesh verify', () => {
   ])('refuses %j', async (words, message) => {
     setup = await setUp([client(APP)])
     await expect(keymesh(setup.mesh, 'verify', ...words)).rejects.toThrow(message)
+  })
+})
+
+describe('keymesh status and explain', () => {
+  let setup: Setup
+  afterEach(() => setup[Symbol.asyncDispose]())
+
+  it('show what the last logins came to, and warn of a broker that accepts anything', async () => {
+    setup = await setUp()
+    setup.login.answer = ({ protocol }, { username }) => {
+      if (protocol === 'amqp') return { outcome: 'accepted' }
+      if (protocol === 'smf') return notVerified('client-not-installed', 'install it')
+      return username === keyOf(OTHER) ? { outcome: 'rejected', detail: 'bad credentials' } : null
+    }
+    await keymesh(setup.mesh, 'verify')
+    const status = await keymesh(setup.mesh, 'status')
+    expect(status.out).toContain('3 accepted, 1 rejected, 2 not verified')
+    expect(status.out).toContain('broker-1: warning: any password is accepted over amqp')
+    const { out } = await keymesh(setup.mesh, 'explain', 'registration', OTHER)
+    expect(out).toMatch(
+      new RegExp(
+        `login of ${keyOf(OTHER)} over mqtt: rejected: bad credentials, \\d+ s ago; a wrong password is refused`,
+      ),
+    )
+    expect(out).toMatch(
+      new RegExp(`login of ${keyOf(OTHER)} over amqp: accepted, \\d+ s ago; a wrong password is accepted, too`),
+    )
+    expect(out).toMatch(
+      /over smf: not verified: client-not-installed, install it, \d+ s ago; a wrong password was tried and proved/,
+    )
+    expect(out).not.toContain(keyOf(APP))
+  })
+
+  it('show a broker without logins as such', async () => {
+    setup = await setUp([])
+    const { out } = await keymesh(setup.mesh, 'status')
+    expect(out).toMatch(/error +logins\n/)
+    expect(out).toMatch(/ 0 +-\n/)
+  })
+})
+
+describe('the job that verifies a broker', () => {
+  it('logs in and keeps the verdicts; progress is told', async () => {
+    await using setup = await setUp()
+    const { mesh, login } = setup
+    const progress: number[] = []
+    const { signal } = new AbortController()
+    const services = createJobServices(mesh.context)
+    const { registrationId } = mesh.pair(OTHER)
+    mesh.broker().state.setPassword(keyOf(OTHER), WRONG)
+    await services.verifyBroker(mesh.key(), { registrationId, protocol: 'mqtt' }, signal, (done) => progress.push(done))
+    expect(login.tried(APP)).toEqual([])
+    expect(progress.at(-1)).toBe(1)
+    expect(await laggingPairs(mesh.context.db, 10)).toEqual([mesh.pair(OTHER)])
   })
 })

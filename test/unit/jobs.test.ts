@@ -31,6 +31,7 @@ function recording(overrides: Partial<RunContext['services']> = {}) {
       registration: record('add registration', true),
       pairs: record('add pairs', true),
       sweep: record('add sweep', true),
+      verify: record('add verify', true),
     },
     services: {
       laggingPairs: record('lagging', []),
@@ -38,6 +39,7 @@ function recording(overrides: Partial<RunContext['services']> = {}) {
       pairsOfRegistration: record('pairs of', []),
       reconcilePair: record('reconcile', 'done'),
       sweepBroker: record('sweep', undefined),
+      verifyBroker: record('verify', undefined),
       usableBrokers: record('brokers', []),
       followRemoteCatalogue: record('follow remote', false),
       retireExpired: record('retire', 1),
@@ -76,6 +78,12 @@ describe('a job', () => {
       'sweep-broker',
       { accountId: 'a', brokerId: 'b', trigger: 'operator' },
       [['sweep', { accountId: 'a', brokerId: 'b' }, 'operator']],
+    ],
+    ['verify-broker', { accountId: 'a', brokerId: 'b' }, [['verify', { accountId: 'a', brokerId: 'b' }, {}]]],
+    [
+      'verify-broker',
+      { accountId: 'a', brokerId: 'b', registrationId: 'r', protocol: 'mqtt', askedAtMs: 5 },
+      [['verify', { accountId: 'a', brokerId: 'b' }, { registrationId: 'r', protocol: 'mqtt' }]],
     ],
     ['sweep-brokers', {}, [['brokers']]],
     ['retire-expired', {}, [['retire']]],

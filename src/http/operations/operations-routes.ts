@@ -1,6 +1,7 @@
 import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
 import { actionRoutes } from './actions.ts'
+import { loginRoutes } from './logins.ts'
 import { pauseRoutes } from './pauses.ts'
 import { planRoutes } from './plans.ts'
 import { policyRoutes } from './policies.ts'
@@ -13,6 +14,7 @@ export async function operationsRoutes(app: App, dependencies: HttpDependencies)
   await statusRoutes(app, dependencies)
   await planRoutes(app, dependencies)
   await recordRoutes(app, dependencies)
+  await loginRoutes(app, dependencies)
   await actionRoutes(app, dependencies)
   await pauseRoutes(app, dependencies)
   await policyRoutes(app, dependencies)

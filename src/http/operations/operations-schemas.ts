@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import type { AttributeValue } from '../../domain/broker-object.ts'
 import { OBJECT_KINDS } from '../../domain/broker-object.ts'
+import { PROTOCOLS } from '../../domain/catalogue.ts'
+import { NEGATIVE_CONTROLS, NOT_VERIFIED_REASONS, VERDICT_OUTCOMES } from '../../domain/verdict.ts'
 import { REASONS, type Reason } from '../../reconcile/reasons.ts'
 import type { PairState, RunTrigger } from '../../reconcile/store-port.ts'
 
@@ -130,6 +132,18 @@ export const brokerStatus = z
         needPerson: z.int().describe('Of all these, those that do not heal by themselves.'),
       })
       .readonly(),
+    logins: z
+      .strictObject({
+        accepted: z.int(),
+        rejected: z.int().describe('The broker says that the credential does not log in.'),
+        notVerified: z.int(),
+        acceptsAnything: z
+          .array(z.enum(PROTOCOLS))
+          .readonly()
+          .describe('Where a wrong password was accepted, too, so that nothing is proved.'),
+      })
+      .readonly()
+      .describe('The last login of each live credential over each protocol that the broker exposes.'),
     oldestLagMs: z.int().nullable().describe('The longest that a registration has lagged.'),
     reasons: z
       .array(z.strictObject({ reason: z.string(), count: z.int() }).readonly())
@@ -137,6 +151,41 @@ export const brokerStatus = z
       .describe('Why registrations are not in sync, the most common first.'),
   })
   .meta({ id: 'OperationsBrokerStatus' })
+
+const control = z
+  .strictObject({ outcome: z.enum(NEGATIVE_CONTROLS), detail: z.string(), checkedAtMs: epochMs })
+  .readonly()
+  .nullable()
+  .describe(
+    'What a wrong password came to: an accepted login is a proof only where it was refused. Null: none was tried.',
+  )
+
+/** The last login with a credential on a broker, over one protocol. */
+export const login = z
+  .strictObject({
+    brokerId: z.string(),
+    registrationId: z.string(),
+    consumerKey: z.string(),
+    protocol: z.enum(PROTOCOLS),
+    outcome: z
+      .enum(VERDICT_OUTCOMES)
+      .describe('denied: the login is good, and a topic or address is not allowed. not-verified holds nothing back.'),
+    reason: z.enum(NOT_VERIFIED_REASONS).nullable().describe('Why nothing was proved; null when something was.'),
+    detail: z.string(),
+    checkedAtMs: epochMs,
+    control,
+  })
+  .meta({ id: 'OperationsLogin' })
+
+/** Of a registration on one broker. */
+export const loginOfPair = login.omit({ brokerId: true, registrationId: true })
+
+export const verifying = z
+  .strictObject({
+    brokers: z.array(z.string()).describe('Where logins will be made.'),
+    queued: z.boolean().describe('False: the queue did not take it in time; ask again.'),
+  })
+  .meta({ id: 'OperationsVerifying' })
 
 export const pairStatus = z
   .strictObject({

@@ -8,6 +8,7 @@ import type { HttpDependencies } from '../dependencies.ts'
 import { limitOf, listOf, one, oneOf, pageParameters, paginate } from '../pagination.ts'
 import { BASE, OPERATIONS, READ } from './access.ts'
 import { DRIFT_KINDS, drift, flag, idParameter, run, TRIGGERS } from './operations-schemas.ts'
+import { present } from './present.ts'
 
 const MAX_DRIFT_ID = 2 ** 53 - 1
 /** A run changes a bounded number of objects; what is beyond is in the drift list. */
@@ -110,11 +111,4 @@ function driftRoutes(app: App, db: HttpDependencies['db']): void {
       return one(found)
     },
   )
-}
-
-type Present<Given> = { [Key in keyof Given]?: Exclude<Given[Key], undefined> }
-
-/** Without what was not asked for. */
-function present<Given extends object>(given: Given): Present<Given> {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Present<Given>
 }

@@ -9,7 +9,7 @@ import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
 import { limitOf, listOf, one, oneOf, pageParameters, pageQuery, paginate } from '../pagination.ts'
 import { BASE, OPERATIONS, READ } from './access.ts'
-import { brokerStatus, idParameter, PAIR_STATES, pairStatus } from './operations-schemas.ts'
+import { brokerStatus, idParameter, loginOfPair, PAIR_STATES, pairStatus } from './operations-schemas.ts'
 
 const brokerParams = z.strictObject({ brokerId: idParameter })
 const productParams = z.strictObject({ productId: idParameter })
@@ -62,7 +62,14 @@ const registrationUse = z.strictObject({
         .readonly(),
     )
     .readonly(),
-  brokers: z.array(pairStatus.omit({ registrationId: true }).readonly()).readonly(),
+  brokers: z
+    .array(
+      pairStatus
+        .omit({ registrationId: true })
+        .extend({ logins: z.array(loginOfPair.readonly()).readonly() })
+        .readonly(),
+    )
+    .readonly(),
 })
 
 export async function statusRoutes(app: App, { db }: HttpDependencies): Promise<void> {
