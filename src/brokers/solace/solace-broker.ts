@@ -153,7 +153,7 @@ class SolaceSempBroker implements SolaceBroker {
       return count === 0 && (parsed.data.data.msgSpoolUsage ?? 0) > 0 ? null : count
     } catch (error) {
       if (CANNOT_COUNT.has(codeOf(error))) return null
-      throw isOfRepeat ? error.cause : error
+      throw error
     }
   }
 
@@ -278,7 +278,7 @@ class SolaceSempBroker implements SolaceBroker {
       await this.#client.send(request)
     } catch (error) {
       if (codeOf(error) === 'NOT_FOUND') await this.#msgVpn.read(request.signal)
-      throw isOfRepeat ? error.cause : error
+      throw error
     }
   }
 
