@@ -7,7 +7,13 @@ import { createCertificateAuthority } from '../../src/sandbox/certificates.ts'
 import { encodeClientControl } from '../../src/sandbox/login/smf-control.ts'
 import { startSmfListener } from '../../src/sandbox/login/smf-listener.ts'
 import { encodeSmf } from '../../src/sandbox/login/smf-message.ts'
-import { type HostileServerKind, refusedPort, startHostileServer, startSlowRelay } from '../helpers/hostile-server.ts'
+import {
+  type HostileServerKind,
+  refusedPort,
+  startDeafServer,
+  startHostileServer,
+  startSlowRelay,
+} from '../helpers/hostile-server.ts'
 import {
   ALICE,
   attempt,
@@ -166,6 +172,13 @@ describe.each(['smf', 'smfs', 'smfc'] as const)('a login over %s', (protocol) =>
     await using slower = await startSlowRelay({ port: server.listener.port, delayMs: 60_000 })
     expect(short(await probe(server.target({ port: slower.port }), GOOD, 400))).toBe('not-verified timeout')
     expect(slower.connections()).toBe(1)
+  })
+
+  it('ends with the deadline when the host does not answer at all', async () => {
+    await using deaf = await startDeafServer()
+    expect(short(await probe({ ...targetOf(protocol, deaf.port), host: '127.0.0.1' }, GOOD, 300))).toBe(
+      'not-verified timeout',
+    )
   })
 
   it('says what failed below SMF', async () => {
@@ -400,8 +413,10 @@ describe('a probe over and over', () => {
     await using silent = await startHostileServer('silent')
     await using closing = await startHostileServer('close-after-data')
     await using junk = await startHostileServer('junk-answer')
+    await using deaf = await startDeafServer()
     const refused = await refusedPort()
     const kinds: readonly (() => Promise<Verdict>)[] = [
+      () => probe({ ...targetOf('smf', deaf.port), host: '127.0.0.1' }, GOOD, 20, own),
       () => probe(targetOf('smf', refused), GOOD, TIMEOUT_MS, own),
       () => probe(targetOf('smfs', refused), GOOD, TIMEOUT_MS, own),
       () => probe(targetOf('smf', silent.port), GOOD, 20, own),
@@ -413,7 +428,7 @@ describe('a probe over and over', () => {
     ]
     await expectNoLeaks(
       async (index) => expect((await kinds[index % kinds.length]?.())?.outcome).toBe('not-verified'),
-      { rounds: 400, atOnce: 16 },
+      { rounds: 450, atOnce: 18 },
     )
   })
 })

@@ -24,9 +24,15 @@ let thread: SmfClient
 beforeEach(() => {
   thread = createSmfThread({ entry: ENTRY, hangingMs: 1000 })
 })
-afterEach(() => thread.close())
+afterEach(async () => {
+  thread.close()
+  await until(() => ports() === 0)
+})
 const logIn = async (username: string, signal = new AbortController().signal) =>
   short(await thread.logIn(request(username), signal))
+
+/** What keeps this process from ending. */
+const ports = () => process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length
 
 describe('a thread for the SMF client', () => {
   it('does many logins side by side, one after the other, and again after it was closed', async () => {
@@ -64,6 +70,17 @@ describe('a thread for the SMF client', () => {
     expect(await logIn('waits', AbortSignal.abort())).toBe('not-verified timeout')
   })
 
+  it('lets go of a login that was aborted, long before it would be taken for one that hangs', async () => {
+    const patient = createSmfThread({ entry: ENTRY })
+    const controller = new AbortController()
+    const waiting = patient.logIn(request('waits'), controller.signal)
+    expect(ports()).toBeGreaterThan(0)
+    controller.abort()
+    await waiting
+    await until(() => ports() === 0)
+    patient.close()
+  })
+
   it('is given up when it hangs', async () => {
     const controller = new AbortController()
     const hanging = logIn('hangs', controller.signal)
@@ -83,7 +100,6 @@ describe('a thread for the SMF client', () => {
   })
 
   it('keeps no process from ending, and is kept by a login', async () => {
-    const ports = () => process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length
     await logIn('ann')
     await until(() => ports() === 0)
     const waiting = logIn('waits')

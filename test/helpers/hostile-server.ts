@@ -1,5 +1,7 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { createServer as createTlsServer, TLSSocket } from 'node:tls'
 import { LOCALHOST_CERTIFICATE, LOCALHOST_KEY } from '../contract/tls-fixtures.ts'
 
@@ -120,6 +122,45 @@ export async function startSlowRelay(to: { readonly port: number; readonly delay
     received: () => Buffer.concat(received),
     close: closeAll,
     [Symbol.asyncDispose]: closeAll,
+  }
+}
+
+/** Listens and never accepts: whoever comes when the queue is full is not answered at all. */
+const DEAF = `
+  const server = require('node:net').createServer()
+  server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+    process.stdout.write(server.address().port + '\\n', () => {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+    })
+  })`
+
+/** A port where connections neither come about nor fail. */
+export async function startDeafServer(): Promise<{ readonly port: number } & AsyncDisposable> {
+  const child = spawn(process.execPath, ['-e', DEAF], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const [line] = await once(child.stdout, 'data')
+  const port = Number(line)
+  const callers: Socket[] = []
+  try {
+    let isFull = false
+    while (!isFull && callers.length < 20) {
+      const caller = connect(port, '127.0.0.1')
+      caller.on('error', () => {})
+      callers.push(caller)
+      isFull = await Promise.race([once(caller, 'connect').then(() => false), delay(250).then(() => true)])
+    }
+    if (!isFull) throw new Error('the queue of connections has no end')
+  } catch (error) {
+    child.kill('SIGKILL')
+    throw error
+  }
+  return {
+    port,
+    async [Symbol.asyncDispose]() {
+      for (const caller of callers) caller.destroy()
+      const gone = once(child, 'close')
+      child.kill('SIGKILL')
+      await gone
+    },
   }
 }
 
