@@ -17,6 +17,10 @@ export interface DescribedAnswer {
 export interface ApimDescription {
   /** `GET /gateways/{messagingServiceId}` */
   readonly operations: readonly string[]
+  /** As `operations` has it; null for what is not described. */
+  operationOf(method: string, path: string): string | null
+  /** What of a request's body is not as described; empty when all is. */
+  bodyProblems(method: string, path: string, body: unknown): readonly string[]
   /** What of an answer is not as described; empty when all is. */
   problemsOf(answer: DescribedAnswer): readonly string[]
 }
@@ -26,6 +30,7 @@ interface Response {
   readonly content?: Readonly<Record<string, { readonly schema: object }>>
 }
 interface Operation {
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: object }>> }
   readonly responses: Readonly<Record<string, Response>>
 }
 interface OpenApi {
@@ -55,6 +60,11 @@ export function readApimDescription(): ApimDescription | null {
     operations: Object.entries(openApi.paths).flatMap(([path, operations]) =>
       METHODS.filter((method) => method in operations).map((method) => `${method.toUpperCase()} ${path}`),
     ),
+    operationOf: (method, path) => {
+      const found = find(openApi, method, path)
+      return found === null ? null : `${method} ${found.template}`
+    },
+    bodyProblems: (method, path, body) => bodyProblems(openApi, compilerOf(ajv), { method, path, body }),
     problemsOf: (answer) => problemsOf(openApi, compilerOf(ajv), answer),
   }
 }
@@ -72,12 +82,30 @@ function compilerOf(ajv: Ajv): Compile {
   return (schema) => ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"apim#/')) as object)
 }
 
+function find(openApi: OpenApi, method: string, path: string) {
+  const below = (path.split('?')[0] ?? '').slice(PREFIX.length)
+  const template = Object.keys(openApi.paths).find((each) => matches(each, below))
+  const operation = template === undefined ? undefined : openApi.paths[template]?.[method.toLowerCase()]
+  return template === undefined || operation === undefined ? null : { template, operation }
+}
+
+interface DescribedBody {
+  readonly method: string
+  readonly path: string
+  readonly body: unknown
+}
+
+function bodyProblems(openApi: OpenApi, compile: Compile, { method, path, body }: DescribedBody): readonly string[] {
+  const schema = find(openApi, method, path)?.operation.requestBody?.content['application/json']?.schema
+  if (schema === undefined) return body === undefined ? [] : [`${method} ${path} takes no body`]
+  return validationProblems(compile(schema), body, `${method} ${path}`)
+}
+
 function problemsOf(openApi: OpenApi, compile: Compile, answer: DescribedAnswer): readonly string[] {
   const { method, status, contentType, body } = answer
-  const path = (answer.path.split('?')[0] ?? '').slice(PREFIX.length)
-  const template = Object.keys(openApi.paths).find((each) => matches(each, path))
-  const operation = template === undefined ? undefined : openApi.paths[template]?.[method.toLowerCase()]
-  if (template === undefined || operation === undefined) return [`${method} ${answer.path} is not described`]
+  const found = find(openApi, method, answer.path)
+  if (found === null) return [`${method} ${answer.path} is not described`]
+  const { template, operation } = found
   const where = `${method} ${template} → ${status}`
   const known = APIM_UNDESCRIBED_STATUSES.some(
     (each) => each.method === method && each.status === status && template.endsWith(each.pathEnd),
@@ -92,8 +120,11 @@ function problemsOf(openApi: OpenApi, compile: Compile, answer: DescribedAnswer)
   if (content === undefined) return [`${where} is not described as ${mediaType}`]
   // Bytes have no schema in JSON.
   if (mediaType === 'application/zip') return []
-  const validate = compile(content.schema)
-  if (validate(body)) return []
+  return validationProblems(compile(content.schema), body, where)
+}
+
+function validationProblems(validate: ValidateFunction, value: unknown, where: string): readonly string[] {
+  if (validate(value)) return []
   return (validate.errors ?? []).map(
     ({ instancePath, message, params }) => `${where}: ${instancePath} ${message} ${JSON.stringify(params)}`,
   )
