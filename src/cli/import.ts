@@ -18,7 +18,7 @@ export function importCommand(dependencies: CommandDependencies): Command {
     .description('bring the catalogue and its registrations in step with a portal file')
     .argument('<file>', 'a YAML file; the documents it names are found beside it')
     .option('--dry-run', 'print the change and write nothing')
-    .option('--prune', 'also remove what the file does not hold')
+    .option('--prune', 'also remove what the file does not hold; registrations that the API made stay')
     .option('--yes-prune <count>', 'agree to a prune that removes much: the number of deletions', parseDeletions)
     .option('--json', 'print one JSON document')
     .addHelpText(

@@ -65,7 +65,7 @@ export function diffRegistrations(
   const findVersion = versionFinder(current, file)
   for (const given of file.registrations) {
     const stored = current.registrations.get(given.id)
-    diffRegistration(given, stored, into)
+    diffRegistration(given, stored, { into, isDeclared: options.authoritative !== true })
     for (const request of given.accessRequests) {
       const resolved = resolveAccessRequest(request, given.id, stored?.accessRequests.get(request.id), {
         findVersion,
@@ -86,13 +86,25 @@ export function diffRegistrations(
   return { writes: { registrations, accessRequests, newCredentials, changedCredentials }, ...rest }
 }
 
-function diffRegistration(given: PortalRegistration, stored: StoredRegistration | undefined, into: Collected): void {
+/** One that the API made is the file's from now on: a file that leaves it out again may remove it. */
+const DECLARED: AttributeChange = { name: 'declared', before: false, after: true }
+
+function diffRegistration(
+  given: PortalRegistration,
+  stored: StoredRegistration | undefined,
+  { into, isDeclared }: { readonly into: Collected; readonly isDeclared: boolean },
+): void {
   const content = registrationContent(given)
   const attributes =
-    stored === undefined ? newAttributes(content) : attributeChanges(registrationContent(stored), content)
+    stored === undefined
+      ? newAttributes(content)
+      : [
+          ...attributeChanges(registrationContent(stored), content),
+          ...(isDeclared && !stored.isDeclared ? [DECLARED] : []),
+        ]
   if (stored !== undefined && attributes.length === 0) return
   const { accessRequests: _requests, credentials: _credentials, ...registration } = given
-  into.registrations.push({ registration, isNew: stored === undefined })
+  into.registrations.push({ registration, isNew: stored === undefined, isDeclared })
   into.changes.push({
     type: stored === undefined ? 'create' : 'update',
     kind: 'registration',

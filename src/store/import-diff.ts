@@ -15,7 +15,14 @@ import {
   productVersionContent,
 } from './import-content.ts'
 import { diffRegistrations } from './import-diff-registrations.ts'
-import type { BrokerWrite, ImportPlan, ImportWrites, ProductVersionWrite, Touched } from './import-plan.ts'
+import type {
+  AccessRequestWrite,
+  BrokerWrite,
+  ImportPlan,
+  ImportWrites,
+  ProductVersionWrite,
+  Touched,
+} from './import-plan.ts'
 import { importProblems } from './import-problems.ts'
 import { noRemovals, type Removed, removals } from './import-prune.ts'
 import type { CatalogueState, StoredBroker, StoredEventApi } from './import-state.ts'
@@ -87,7 +94,8 @@ export function diffPortalFile(current: CatalogueState, file: PortalFile, option
   const productVersions = diffProductVersions(current, file)
   const registrations = diffRegistrations(current, file, options)
   const removable = options.removable ?? current
-  const removed = options.removed ?? (options.prune ? removals(removable, file, registrations.resolved) : noRemovals)
+  const requests = [...registrations.resolved, ...keptRequests(current, file, removable)]
+  const removed = options.removed ?? (options.prune ? removals(removable, file, requests) : noRemovals)
 
   const writes: ImportWrites = {
     environments: environments.writes,
@@ -119,6 +127,20 @@ export function diffPortalFile(current: CatalogueState, file: PortalFile, option
     },
     touched: touchedBy(changes, removed.touched, writes, registrations.touched),
   }
+}
+
+/** Of registrations that are not in the file and stay. */
+function keptRequests(
+  current: CatalogueState,
+  file: PortalFile,
+  removable: CatalogueState,
+): readonly AccessRequestWrite[] {
+  const given = new Set<string>(file.registrations.map(({ id }) => id))
+  return [...current.registrations.values()]
+    .filter(({ id }) => !given.has(id) && !removable.registrations.has(id))
+    .flatMap(({ id: registrationId, accessRequests }) =>
+      [...accessRequests.values()].map((request) => ({ ...request, registrationId })),
+    )
 }
 
 /** What integrations added by the API stays; a file sets the attributes that it names and removes none. */

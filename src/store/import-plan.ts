@@ -55,6 +55,8 @@ export interface ProductVersionWrite {
 export interface RegistrationWrite {
   readonly registration: Omit<PortalRegistration, 'accessRequests' | 'credentials'>
   readonly isNew: boolean
+  /** By a portal file; one that is stays so until it is deleted. */
+  readonly isDeclared: boolean
 }
 
 export interface AccessRequestWrite extends StoredAccessRequest {

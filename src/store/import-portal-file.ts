@@ -95,9 +95,10 @@ async function planImport(task: ImportTask): Promise<ImportPlan> {
   if (followed !== null) refuseRemoteSections(followed, task.file)
   const current = await readCatalogueState(db, accountId)
   const file = followed === null ? task.file : withRemoteMessaging(followed, current, task.file)
+  const removable = followed === null ? declaredByFiles(current) : declaredHere(current)
   const plan = diffPortalFile(current, file, {
     prune: options.prune === true,
-    ...(followed === null ? {} : { removable: declaredHere(current) }),
+    removable,
     nowMs: task.nowMs(),
     differingSecrets: await compareSecrets(task.sealer, current, file),
     takenAddresses: await readTakenAddresses(db, accountId, file),
@@ -107,9 +108,15 @@ async function planImport(task: ImportTask): Promise<ImportPlan> {
     ...(followed === null ? [] : removedBrokersInUse(followed, current, plan.removals)),
   ]
   if (problems.length > 0) throw new InvalidInputError(file.file, problems.map(placedIn(file)))
-  guardPrune(current, plan.changes, options.confirmedDeletions)
+  guardPrune(removable, plan.changes, options.confirmedDeletions)
   return plan
 }
+
+/** Registrations that the API made belong to whoever made them. */
+const declaredByFiles = (current: CatalogueState): CatalogueState => ({
+  ...current,
+  registrations: new Map([...current.registrations].filter(([, { isDeclared }]) => isDeclared)),
+})
 
 const placedIn =
   ({ file, lineOf }: PortalFile) =>

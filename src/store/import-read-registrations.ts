@@ -18,6 +18,7 @@ export async function readRegistrations(
   const rows = await db
     .selectFrom('registrations')
     .select(['id', 'name', 'source', 'source_owner', 'application_domain_id', 'filters', 'attributes'])
+    .select('declared')
     .where('account_id', '=', accountId)
     .where('deleted_at', 'is', null)
     .where(
@@ -37,6 +38,7 @@ export async function readRegistrations(
     applicationDomainId: row.application_domain_id,
     filters: row.filters,
     attributes: row.attributes,
+    isDeclared: row.declared,
     accessRequests: byId(requests.get(row.id) ?? []),
     // In ascending order of preference, so that the last of a name stays.
     credentials: new Map((credentials.get(row.id) ?? []).map((credential) => [credential.name, credential])),

@@ -55,6 +55,8 @@ export interface StoredProductVersion extends Omit<PortalProductVersion, 'state'
 
 export interface StoredRegistration extends Omit<PortalRegistration, 'accessRequests' | 'credentials'> {
   readonly accessRequests: ReadonlyMap<string, StoredAccessRequest>
+  /** A portal file holds it, or held it. */
+  readonly isDeclared: boolean
   /** By name: the live one, else the newest that has expired. */
   readonly credentials: ReadonlyMap<string, StoredCredential>
 }

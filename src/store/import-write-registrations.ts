@@ -27,7 +27,7 @@ export async function writeRegistrations(
     db
       .insertInto('registrations')
       .values(
-        chunk.map(({ registration }) => ({
+        chunk.map(({ registration, isDeclared }) => ({
           account_id: accountId,
           id: registration.id,
           name: registration.name,
@@ -36,6 +36,7 @@ export async function writeRegistrations(
           application_domain_id: registration.applicationDomainId,
           filters: JSON.stringify(registration.filters),
           attributes: JSON.stringify(registration.attributes),
+          declared: isDeclared,
           generation: 0,
           revision: revisionOf(registrationContent(registration)),
         })),
@@ -48,6 +49,7 @@ export async function writeRegistrations(
           application_domain_id: eb.ref('excluded.application_domain_id'),
           filters: eb.ref('excluded.filters'),
           attributes: eb.ref('excluded.attributes'),
+          declared: sql`excluded.declared or (registrations.declared and registrations.deleted_at is null)`,
           revision: eb.ref('excluded.revision'),
           created_at: sql`case when registrations.deleted_at is null then registrations.created_at else now() end`,
           updated_at: sql`now()`,

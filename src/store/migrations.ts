@@ -478,6 +478,12 @@ alter table broker_status add column sweep_checkpoint jsonb;
 alter table broker_status add column listing_from double precision;
 `
 
+const declaredRegistrations = `
+-- A portal file holds it, or held it: only then a prune may remove it.
+alter table registrations add column declared boolean not null default false;
+update registrations set declared = true where source = 'portal-file';
+`
+
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'catalogue', sql: catalogue },
   { version: 2, name: 'registrations', sql: registrations },
@@ -491,4 +497,5 @@ export const migrations: readonly Migration[] = [
   { version: 10, name: 'broker health', sql: brokerHealth },
   { version: 11, name: 'followed catalogues', sql: followedCatalogues },
   { version: 12, name: 'sweep memory', sql: sweepMemory },
+  { version: 13, name: 'declared registrations', sql: declaredRegistrations },
 ]

@@ -140,7 +140,7 @@ export async function writeRegistration(
   registration: StoredRegistration,
 ): Promise<void> {
   await writeRegistrations(db, accountId, [
-    { registration: { ...registration, id: brandedId(registrationId) }, isNew: false },
+    { registration: { ...registration, id: brandedId(registrationId) }, isNew: false, isDeclared: false },
   ])
 }
 

@@ -39,7 +39,7 @@ export async function createRegistration(
     if (await exists(trx, place)) throw conflict(`There is an application registration "${id}" already.`)
     const applicationDomainId = await knownDomain(trx, accountId, given.applicationDomainId)
     const registration = { ...given, applicationDomainId, id: brandedId(id), filters: {} }
-    await writeRegistrations(trx, accountId, [{ registration, isNew: true }])
+    await writeRegistrations(trx, accountId, [{ registration, isNew: true, isDeclared: false }])
     await raiseGenerations(trx, accountId, [id])
     return { result: await readRegistration({ ...reader, db: trx }, place), touched: true }
   })

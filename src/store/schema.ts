@@ -181,6 +181,7 @@ export interface RegistrationsTable {
   filters: Json<Filters>
   attributes: Json<readonly NameValue[]>
   generation: Generated<number>
+  declared: Generated<boolean>
   revision: string
   created_at: DefaultTimestamp
   updated_at: DefaultTimestamp

@@ -52,6 +52,8 @@ const setState = (id: string, state: string) =>
     .where('registration_id', '=', id)
     .execute()
 
+const DECLARED = { name: 'declared', before: false, after: true }
+
 describe('access requests', () => {
   it('are approved at once where the product says so, and the brokers are asked to follow', async () => {
     const id = await newRegistration()
@@ -335,6 +337,8 @@ describe('access requests', () => {
         }),
       ],
     })
+    const declared = { type: 'update', kind: 'registration', id: id, attributes: [DECLARED] }
+    expect((await importFile(api, api.accountId, file)).changes).toEqual([declared])
     expect((await importFile(api, api.accountId, file)).changes).toEqual([])
     const rows = async () => ({
       registration: await api.db

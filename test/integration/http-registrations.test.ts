@@ -25,6 +25,8 @@ const body = (registrationId: string, more: object = {}) => ({
 const generationOf = async (id: string): Promise<number | undefined> =>
   (await api.db.selectFrom('registrations').select('generation').where('id', '=', id).executeTakeFirst())?.generation
 
+const DECLARED = { name: 'declared', before: false, after: true }
+
 describe('application registrations', () => {
   it('are created, read, changed and deleted', async () => {
     const created = await call(
@@ -281,7 +283,7 @@ describe('the published description', () => {
 })
 
 describe('a portal file', () => {
-  it('finds nothing to change in a registration of the same content that the API made', async () => {
+  it('finds nothing to change in a registration of the same content that the API made, apart from whose it is', async () => {
     await call('POST', '', body('from-api', { sourceOwner: 'ada', attributes: [{ name: 'color', value: 'red' }] }))
     await call('POST', '/from-api/credentials', { name: 'main' })
     const file = portalFile({
@@ -296,6 +298,8 @@ describe('a portal file', () => {
         }),
       ],
     })
+    const declared = { type: 'update', kind: 'registration', id: 'from-api', attributes: [DECLARED] }
+    expect((await importFile(api, api.accountId, file)).changes).toEqual([declared])
     expect((await importFile(api, api.accountId, file)).changes).toEqual([])
   })
 })

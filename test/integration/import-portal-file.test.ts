@@ -1,14 +1,17 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { InvalidInputError, KeymeshError } from '../../src/domain/errors.ts'
-import { accessRequestId, brokerId, consumerKey, eventApiId, productId } from '../../src/domain/ids.ts'
+import { accessRequestId, accountId, brokerId, consumerKey, eventApiId, productId } from '../../src/domain/ids.ts'
 import { Secret } from '../../src/domain/secret.ts'
+import { createAccessRequest } from '../../src/store/access-requests.ts'
 import { ensureAccount } from '../../src/store/accounts.ts'
 import { type OpenDatabase, openDatabase } from '../../src/store/database.ts'
 import { retireExpired } from '../../src/store/generations.ts'
+import type { ImportChange } from '../../src/store/import-changes.ts'
 import { type ImportDependencies, importPortalFile } from '../../src/store/import-portal-file.ts'
 import { writeAccessRequests } from '../../src/store/import-write-registrations.ts'
 import { cryptoRandom } from '../../src/store/random-source.ts'
+import { createRegistration } from '../../src/store/registrations.ts'
 import { credentialPlace } from '../../src/store/sealer-port.ts'
 import { withDatabase } from '../helpers/database.ts'
 import {
@@ -733,6 +736,79 @@ describe('a prune', () => {
       'delete productVersion orders@1.0.0',
     ])
     expect(await pairs(account)).toEqual([['app-1', 'broker-1', true, 3]])
+  })
+
+  describe('and registrations that the API made', () => {
+    const byApi = async (account: string, id: string): Promise<void> => {
+      const place = { accountId: accountId(account), registrationId: id }
+      // The source is the client's to name; it says nothing of who made the registration.
+      const given = { name: id, source: 'portal-file', sourceOwner: null, applicationDomainId: null, attributes: [] }
+      await createRegistration({ db: open.db, sealer, maxTopics: 100 }, place, given)
+    }
+    const asks = async (account: string, id: string): Promise<void> => {
+      const place = { accountId: accountId(account), registrationId: id, accessRequestId: 'by-api' }
+      const writer = { db: open.db, random: cryptoRandom, nowMs: NOW_MS, maxTopics: 100 }
+      await createAccessRequest(writer, place, { productId: 'orders', planId: 'gold' })
+    }
+    const one = portalFile({ registrations: [registration('app-1')] })
+    const kinds = ({ changes }: { readonly changes: readonly ImportChange[] }) =>
+      changes.map(({ type, kind, id }) => `${type} ${kind} ${id}`)
+
+    it('leaves them alone, with their access requests and the versions that these name', async () => {
+      const account = await newAccount()
+      await importPortalFile(
+        importing,
+        account,
+        portalFile({ registrations: [registration('app-1'), registration('app-2')] }),
+      )
+      await byApi(account, 'client-1')
+      await asks(account, 'client-1')
+      expect(kinds(await importPortalFile(importing, account, one, { prune: true }))).toEqual([
+        'delete registration app-2',
+      ])
+      const gone = portalFile({ products: [product('other')], registrations: [] })
+      const agreed = { prune: true, confirmedDeletions: 2 }
+      expect(kinds(await importPortalFile(importing, account, gone, agreed))).toEqual([
+        'create product other',
+        'create productVersion other@1.0.0',
+        'delete registration app-1',
+        'delete productVersion orders@1.0.0',
+      ])
+      const [kept] = (await requests(account)).filter(({ id }) => id === 'by-api')
+      expect(kept).toMatchObject({ state: 'APPROVED' })
+      expect((await importPortalFile(importing, account, gone, { prune: true })).changes).toEqual([])
+    })
+
+    it('counts them not among those of which never all go', async () => {
+      const account = await newAccount()
+      await importPortalFile(importing, account, one)
+      await byApi(account, 'client-1')
+      const prune = importPortalFile(importing, account, portalFile(), { prune: true })
+      await expect(prune).rejects.toMatchObject({ code: 'MASS_DELETE_GUARD' })
+    })
+
+    it('takes those over that a file names, and removes them when it names them no more', async () => {
+      const account = await newAccount()
+      await importPortalFile(importing, account, one)
+      await byApi(account, 'client-1')
+      const both = portalFile({
+        registrations: [registration('app-1'), registration('client-1', { name: 'client-1', accessRequests: [] })],
+      })
+      const taken = await importPortalFile(importing, account, both)
+      expect(taken.changes).toContainEqual({
+        type: 'update',
+        kind: 'registration',
+        id: 'client-1',
+        attributes: expect.arrayContaining([{ name: 'declared', before: false, after: true }]),
+      })
+      expect((await importPortalFile(importing, account, both, { prune: true })).changes).toEqual([])
+      expect(kinds(await importPortalFile(importing, account, one, { prune: true }))).toEqual([
+        'delete registration client-1',
+      ])
+      // It comes back by the API, and is the API's.
+      await byApi(account, 'client-1')
+      expect((await importPortalFile(importing, account, one, { prune: true })).changes).toEqual([])
+    })
   })
 
   const many = (count: number) => Array.from({ length: count }, (_, index) => registration(`app-${index}`))
