@@ -64,13 +64,13 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   }
 }
 
-const listenError = (cause: unknown, { host, basePort }: SandboxOptions): KeymeshError =>
+const listenError = (cause: unknown, { host }: SandboxOptions): KeymeshError =>
   new KeymeshError({
     code: 'SANDBOX_CANNOT_LISTEN',
     fate: 'stop',
     message: `A simulated broker cannot listen on ${host ?? '127.0.0.1'}: ${cause instanceof Error ? cause.message : String(cause)}.`,
     hint:
-      basePort === undefined || basePort === 0
+      cause instanceof Error && 'code' in cause && cause.code === 'EADDRNOTAVAIL'
         ? 'Choose an address of this machine.'
         : 'Choose another first port, or none to take free ones.',
     cause,

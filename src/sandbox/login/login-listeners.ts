@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { PROTOCOLS, type Protocol, type ProtocolEndpoint } from '../../domain/catalogue.ts'
 import { type CertificateAuthority, createCertificateAuthority } from '../certificates.ts'
 import { startAmqpListener } from './amqp-listener.ts'
@@ -84,7 +85,8 @@ export class LoginListeners {
   }
 
   async #material(): Promise<TlsMaterial> {
-    this.#authority ??= createCertificateAuthority('Keymesh sandbox')
+    // A name of its own, so that several authorities can be trusted at once: they are looked up by it.
+    this.#authority ??= createCertificateAuthority(`Keymesh sandbox ${randomBytes(4).toString('hex')}`)
     const authority = await this.#authority
     this.#certificate = authority.certificate
     return authority.issue({ names: ['localhost', '127.0.0.1', '::1'] })
