@@ -42,7 +42,7 @@ const listed = z.object({
   brokerType: text(64),
   plans: list,
   apis: list,
-  apiParameters: z.unknown(),
+  apiParameters: z.unknown().optional(),
   solaceMessagingServices: list,
   vendorMessagingServices: list,
   customAttributes: attributes,
