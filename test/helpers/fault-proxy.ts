@@ -13,7 +13,7 @@ export type ProxyFault =
   | { readonly kind: 'reset' }
   /** Takes connections and passes nothing on. What came meanwhile is passed on when the fault ends. */
   | { readonly kind: 'silent'; readonly direction?: Direction }
-  /** Passes so many bytes on, of each connection, then resets it. */
+  /** Passes so many bytes on, of each connection, then breaks it off: receivers see its end, or a reset. */
   | { readonly kind: 'cut'; readonly afterBytes: number; readonly direction?: Direction }
   | { readonly kind: 'slow'; readonly bytesPerSecond: number; readonly direction?: Direction }
   | { readonly kind: 'late'; readonly delayMs: number; readonly direction?: Direction }
@@ -91,9 +91,9 @@ export class FaultProxy implements AsyncDisposable {
 
   async #stopListening(): Promise<void> {
     if (!this.#server.listening) return
-    const closed = once(this.#server, 'close')
+    const ended = once(this.#server, 'close')
     this.#server.close()
-    await closed
+    await ended
   }
 
   #accept(socket: Socket): void {
@@ -132,7 +132,7 @@ class ProxiedConnection {
     // One that breaks takes the other with it, as with nobody in between.
     client.on('error', () => this.reset())
     this.#target.on('error', () => this.reset())
-    this.ended = Promise.all([once(client, 'close'), once(this.#target, 'close')])
+    this.ended = Promise.all([closed(client), closed(this.#target)])
     this.set(fault)
   }
 
@@ -166,6 +166,9 @@ class ProxiedConnection {
     this.#client.once('end', () => this.#client.destroy())
   }
 }
+
+/** `once` of Node would reject on an error before it. */
+const closed = (socket: Socket): Promise<void> => new Promise((resolve) => socket.once('close', () => resolve()))
 
 function isWholeRequest(bytes: Buffer): boolean {
   const text = bytes.toString('latin1')
