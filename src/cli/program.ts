@@ -11,6 +11,7 @@ import { explainCommand } from './explain.ts'
 import { importCommand } from './import.ts'
 import { keysCommand } from './keys.ts'
 import { createOutput, type Streams } from './output.ts'
+import { pauseCommand, resumeCommand } from './pause.ts'
 import { planCommand } from './plan.ts'
 import { pullCommand } from './pull.ts'
 import { reapplyCommand } from './reapply.ts'
@@ -73,6 +74,8 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     reapplyCommand(dependencies),
     confirmCommand(dependencies),
     adoptCommand(dependencies),
+    pauseCommand(dependencies),
+    resumeCommand(dependencies),
     driftCommand(dependencies),
     statusCommand(dependencies),
     verifyCommand(dependencies),

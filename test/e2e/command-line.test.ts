@@ -373,6 +373,41 @@ describe('from a portal file to brokers in step, with commands only', () => {
     expect(state.passwordOf('key-of-new')).toBe(`${GIVEN_SECRET}-new`)
   })
 
+  it('`pause` stops work until `resume`', async () => {
+    const pauses = async () =>
+      documents(await keymesh('pause', '--list', '--json')).map(({ scope, id, pausedBy }) => [scope, id, pausedBy])
+    expect(await keymesh('pause', '--list')).toEqual({ status: 0, out: 'Nothing is paused.\n', err: '' })
+    expect(await keymesh('pause', '--registration', 'billing')).toMatchObject({
+      status: 0,
+      out: 'Paused: registration billing. `keymesh resume` lets it go on.\n',
+    })
+    expect(await keymesh('reconcile', '--registration', 'billing', '--broker', 'east')).toMatchObject({
+      status: 1,
+      out: expect.stringContaining('is paused'),
+    })
+    expect(documents(await keymesh('pause', '--broker', 'west', '--json'))).toEqual([
+      { scope: 'broker', id: 'west', paused: true },
+    ])
+    expect(await keymesh('pause', '--account')).toMatchObject({ status: 0 })
+    expect(await pauses()).toEqual([
+      ['account', null, 'host'],
+      ['broker', 'west', null],
+      ['registration', 'billing', 'host'],
+    ])
+    expect((await keymesh('pause', '--list')).out).toMatch(/^registration +billing +host +\d{4}-/m)
+    for (const words of [['--account'], ['--broker', 'west'], ['--registration', 'billing']]) {
+      expect(await keymesh('resume', ...words)).toMatchObject({ status: 0, out: expect.stringMatching(/^Resumed: /) })
+    }
+    expect(documents(await keymesh('resume', '--account', '--json'))).toEqual([
+      { scope: 'account', id: null, paused: false, lagging: 0 },
+    ])
+    expect(await pauses()).toEqual([])
+    expect(await keymesh('reconcile', '--registration', 'billing', '--broker', 'east')).toMatchObject({ status: 0 })
+    for (const words of [[], ['--account', '--broker', 'west'], ['--broker', 'north'], ['--registration', 'nobody']]) {
+      for (const name of ['pause', 'resume']) expect((await keymesh(name, ...words)).status).toBe(2)
+    }
+  })
+
   it('`reapply` writes a password again', async () => {
     expect(await keymesh('reapply')).toMatchObject({ status: 2 })
     expect(await keymesh('reapply', '--credential', 'nobody')).toMatchObject({ status: 2 })
