@@ -1,8 +1,10 @@
 import { setMaxListeners } from 'node:events'
 import type { BrokerCircuits } from './broker-circuits.ts'
 import type { BrokerConnections } from './broker-connections.ts'
+import type { ObjectKind, ObjectRef } from './domain/broker-object.ts'
 import { codeOf, errorLine, KeymeshError } from './domain/errors.ts'
 import type { RunId } from './domain/ids.ts'
+import { findOrphans } from './reconcile/lookalikes.ts'
 import type { Plan } from './reconcile/plan.ts'
 import type { PlanSettings } from './reconcile/plan-registration.ts'
 import type { BrokerPort } from './reconcile/ports.ts'
@@ -14,6 +16,7 @@ import type { Verifier } from './reconcile/verify.ts'
 import { type VerifyBrokerRequest, type VerifyFinding, verifyBroker } from './reconcile/verify-broker.ts'
 import { recordReachability, recordSweepEnd, recordSweepProgress, recordSweepStart } from './store/broker-status.ts'
 import type { Database } from './store/database.ts'
+import { notInLedger } from './store/orphans.ts'
 import { refusePausedBroker, refusePausedPair } from './store/pause.ts'
 
 export interface EngineDependencies {
@@ -117,6 +120,28 @@ export class Engine {
     return planned.plan
   }
 
+  /** Objects of the broker that look like ours and are not in the ledger. */
+  async orphans(key: BrokerKey, signal?: AbortSignal): Promise<readonly ObjectRef[]> {
+    const broker = await this.#reachable(key, signal)
+    return findOrphans(broker, (refs) => notInLedger(this.#dependencies.db, key, refs), signal)
+  }
+
+  /** Deletes these of them, client usernames before the ACL profiles that they use. Answers those that were deleted. */
+  async deleteOrphans(
+    key: BrokerKey,
+    wanted: (orphan: ObjectRef) => boolean,
+    signal?: AbortSignal,
+  ): Promise<readonly ObjectRef[]> {
+    const broker = await this.#reachable(key, signal)
+    const chosen = (await this.orphans(key, signal)).filter(wanted)
+    const inOrder = [...chosen].sort((a, b) => DELETION_ORDER.indexOf(a.kind) - DELETION_ORDER.indexOf(b.kind))
+    for (const orphan of inOrder) {
+      signal?.throwIfAborted()
+      await broker.delete(orphan, signal)
+    }
+    return inOrder
+  }
+
   /** The plans of all registrations of a broker that have one, as a sweep would find them. */
   async *planBroker(key: BrokerKey, options: Omit<RunOptions, 'trigger'> = {}): AsyncIterable<Plan> {
     const broker = await this.#reachable(key, options.signal)
@@ -210,5 +235,6 @@ const loginsOff = (): KeymeshError =>
 const isForced = ({ trigger }: RunOptions): boolean => trigger === 'operator' || trigger === 'revocation'
 
 const nameOf = ({ accountId, brokerId }: BrokerKey): string => JSON.stringify([accountId, brokerId])
+const DELETION_ORDER: readonly ObjectKind[] = ['queue', 'clientUsername', 'aclProfile', 'clientProfile']
 const PROGRESS_EVERY_MS = 2000
 const REACHABLE_EVERY_MS = 5000

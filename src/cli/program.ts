@@ -10,6 +10,7 @@ import { driftCommand } from './drift.ts'
 import { explainCommand } from './explain.ts'
 import { importCommand } from './import.ts'
 import { keysCommand } from './keys.ts'
+import { orphansCommand } from './orphans.ts'
 import { createOutput, type Streams } from './output.ts'
 import { pauseCommand, resumeCommand } from './pause.ts'
 import { planCommand } from './plan.ts'
@@ -74,6 +75,7 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     reapplyCommand(dependencies),
     confirmCommand(dependencies),
     adoptCommand(dependencies),
+    orphansCommand(dependencies),
     pauseCommand(dependencies),
     resumeCommand(dependencies),
     driftCommand(dependencies),

@@ -103,7 +103,14 @@ function loginSums({ logins }: BrokerStatusView, { red, yellow }: Output['paint'
   return parts.length === 0 ? '-' : parts.join(', ')
 }
 
-function explanations({ brokerId, error, reasons, registrations, logins }: BrokerStatusView): readonly string[] {
+function explanations({
+  brokerId,
+  error,
+  reasons,
+  registrations,
+  logins,
+  ...broker
+}: BrokerStatusView): readonly string[] {
   const { needPerson } = registrations
   return [
     ...(error === null ? [] : [`  ${brokerId}: ${error}`]),
@@ -111,6 +118,18 @@ function explanations({ brokerId, error, reasons, registrations, logins }: Broke
     ...(logins.acceptsAnything.length === 0
       ? []
       : [`  ${brokerId}: warning: any password is accepted over ${logins.acceptsAnything.join(', ')}`]),
+    ...(broker.restsUntilMs === null ? [] : [`  ${brokerId}: rests after failures in a row, next try by itself`]),
+    ...strangers(brokerId, broker.lookalikes),
     ...(needPerson === 0 ? [] : [`  ${brokerId}: registrations that need a person: ${needPerson}`]),
   ]
+}
+
+/** Another Keymesh on the same message VPN, or what a lost store left behind. */
+function strangers(brokerId: string, lookalikes: BrokerStatusView['lookalikes']): readonly string[] {
+  if (lookalikes === null) return []
+  const { count, growing } = lookalikes
+  const said = growing
+    ? `another Keymesh seems to work on its message VPN: ${count} objects look like ours, more than before`
+    : `${count} objects look like ours and are not in the ledger`
+  return [`  ${brokerId}: warning: ${said}; see \`keymesh orphans --broker ${brokerId}\``]
 }

@@ -1,4 +1,4 @@
-import type { ObjectKind } from '../domain/broker-object.ts'
+import type { ObjectKind, ObjectRef } from '../domain/broker-object.ts'
 import type { Protocol } from '../domain/catalogue.ts'
 import type { AccountId, BrokerId, ConsumerKey, RegistrationId } from '../domain/ids.ts'
 import type { RegistrationFacts } from './plan-registration.ts'
@@ -42,6 +42,8 @@ export interface SweepMemory {
   kindRead(broker: BrokerKey, kind: ObjectKind, suspects: readonly RegistrationId[], nowMs: number): Promise<void>
   /** Everything was read; the next sweep begins anew, its listings at `nextListing`. */
   allRead(broker: BrokerKey, nextListing: number): Promise<void>
+  /** Objects that look like ours and were not expected: those that the ledger does not know go on record. */
+  lookalikes(broker: BrokerKey, refs: readonly ObjectRef[]): Promise<void>
   /** Where listings begin, and how many the broker's objects of ours would take. */
   listings(broker: BrokerKey): Promise<{ readonly from: number; readonly count: number }>
 }

@@ -1,4 +1,4 @@
-import { type BrokerObject, OBJECT_KINDS, type ObjectKind } from '../domain/broker-object.ts'
+import { type BrokerObject, OBJECT_KINDS, type ObjectKind, type ObjectRef } from '../domain/broker-object.ts'
 import { codeOf, fateOf } from '../domain/errors.ts'
 import type { RegistrationId } from '../domain/ids.ts'
 import { Cohort } from './cohort.ts'
@@ -6,6 +6,7 @@ import { allDone, concurrently } from './concurrently.ts'
 import { ExpectedState } from './expected-state.ts'
 import { ALL_LISTINGS, type ListingTurn, listingTurn, nextListing } from './listing-turn.ts'
 import { type Rotation, rotateLogins } from './login-rotation.ts'
+import { isLookalike } from './lookalikes.ts'
 import { type PlanSettings, type RegistrationFacts, wantedObjects } from './plan-registration.ts'
 import type { BrokerPort } from './ports.ts'
 import { type ReconcileDependencies, type ReconcileOutcome, reconcileRegistration } from './reconcile.ts'
@@ -155,6 +156,9 @@ function expectRegistration(
   return true
 }
 
+/** Pairs that have not settled are not expected, so most of a new broker may look so: the ledger decides. */
+const MOST_LOOKALIKES = 20_000
+
 interface ReadRequest extends Omit<SweepRequest, 'trigger'> {
   readonly kinds: readonly ObjectKind[]
   readonly remember?: Remember
@@ -170,15 +174,22 @@ async function readBroker(
   { broker: key, kinds, remember, signal, onProgress }: ReadRequest,
 ): Promise<number> {
   let objectsRead = 0
+  const lookalikes: ObjectRef[] = []
   const readKind = async (kind: ObjectKind): Promise<void> => {
     await concurrently(broker.list(kind, signal), 2, async (page) => {
       objectsRead += page.length
+      if (remember !== undefined && lookalikes.length < MOST_LOOKALIKES) {
+        const strange = page.filter((object) => isLookalike(object) && !expected.knows(object))
+        lookalikes.push(...strange.map(({ name }) => ({ kind, name })))
+      }
       await allDone(page.map((object) => seeObject(broker, expected, object, signal)))
       onProgress?.({ phase: 'reading the broker', done: objectsRead })
     })
     await remember?.memory.kindRead(key, kind, [...expected.suspects(kind)], remember.now())
   }
   await allDone(kinds.map(readKind))
+  // A sweep that goes on where another was cut off has not seen all of them.
+  if (kinds.length === OBJECT_KINDS.length) await remember?.memory.lookalikes(key, lookalikes)
   return objectsRead
 }
 

@@ -484,6 +484,11 @@ alter table registrations add column declared boolean not null default false;
 update registrations set declared = true where source = 'portal-file';
 `
 
+const lookalikes = `
+-- Objects on the broker that look like ours and are not in the ledger, as the last sweep saw them.
+alter table broker_status add column lookalikes jsonb;
+`
+
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'catalogue', sql: catalogue },
   { version: 2, name: 'registrations', sql: registrations },
@@ -498,4 +503,5 @@ export const migrations: readonly Migration[] = [
   { version: 11, name: 'followed catalogues', sql: followedCatalogues },
   { version: 12, name: 'sweep memory', sql: sweepMemory },
   { version: 13, name: 'declared registrations', sql: declaredRegistrations },
+  { version: 14, name: 'lookalikes', sql: lookalikes },
 ]

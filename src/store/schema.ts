@@ -374,6 +374,7 @@ export interface BrokerStatusTable {
   sweep_outcome: string | null
   sweep_progress: NullableJson<unknown>
   sweep_checkpoint: NullableJson<unknown>
+  lookalikes: NullableJson<unknown>
   listing_from: number | null
   health: Generated<'closed' | 'open' | 'half-open'>
   failures: Generated<number>

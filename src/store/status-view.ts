@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Database } from './database.ts'
 import { type LoginSums, NO_LOGINS, sumLogins } from './logins-view.ts'
+import type { Lookalikes } from './orphans.ts'
 import { pausedAccount } from './pause.ts'
 
 /** One broker as `keymesh status` shows it; times in epoch milliseconds. */
@@ -30,6 +31,10 @@ export interface BrokerStatusView {
     readonly needPerson: number
   }
   readonly logins: LoginSums
+  /** Set while a sick broker rests: when it is tried again. */
+  readonly restsUntilMs: number | null
+  /** Objects that look like ours and are not in the ledger, as the last sweep saw them; null: none. */
+  readonly lookalikes: Lookalikes | null
   /** The longest a registration has lagged. */
   readonly oldestLagMs: number | null
   /** Why registrations are not in sync: the most common reasons first. */
@@ -49,6 +54,8 @@ interface Row {
   readonly error: string | null
   readonly sweepFinishedAt: Date | null
   readonly sweepOutcome: string | null
+  readonly restsUntil: Date | null
+  readonly lookalikes: Lookalikes | null
   readonly total: number
   readonly inSync: number
   readonly lagging: number
@@ -77,7 +84,8 @@ export async function readStatus(
     select b.id as "brokerId", b.name, m.name as "eventMesh", e.name as environment, s.reachable, s.checked_at as "checkedAt",
       s.semp_version as "sempVersion",
       coalesce(s.paused, false) or ${pausedAccount(sql`b.account_id`)} as paused, s.error_code as "errorCode", s.error, s.sweep_finished_at as "sweepFinishedAt",
-      s.sweep_outcome as "sweepOutcome", p.*
+      s.sweep_outcome as "sweepOutcome",
+      case s.health when 'open' then s.retry_at when 'half-open' then s.prober_until end as "restsUntil", s.lookalikes, p.*
     from brokers b
     left join event_meshes m on m.account_id = b.account_id and m.id = b.event_mesh_id
     left join environments e on e.account_id = m.account_id and e.id = m.environment_id
@@ -151,6 +159,8 @@ function toView(row: Row, reasons: readonly ReasonRow[], logins: LoginSums): Bro
         : { finishedAtMs: row.sweepFinishedAt?.getTime() ?? null, outcome: row.sweepOutcome },
     registrations: { total, inSync, lagging, drifted, held, conflict, refused, error: failed, needPerson },
     logins,
+    restsUntilMs: row.restsUntil?.getTime() ?? null,
+    lookalikes: row.lookalikes === null || row.lookalikes.count === 0 ? null : row.lookalikes,
     oldestLagMs,
     reasons: reasons
       .filter((each) => each.broker === brokerId)

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { OBJECT_KINDS, type ObjectKind } from '../domain/broker-object.ts'
 import type { BrokerKey, SweepMemory } from '../reconcile/sweep-port.ts'
 import type { Database } from './database.ts'
+import { notInLedger, recordLookalikes } from './orphans.ts'
 
 /** What was read longer ago is read again. */
 const RESUMES_MS = 3_600_000
@@ -40,6 +41,10 @@ export function createSweepMemory(db: Database): SweepMemory {
         update broker_status set sweep_checkpoint = null, listing_from = ${nextListing} where ${broker(key)}`.execute(
         db,
       )
+    },
+    async lookalikes(key, refs) {
+      const orphans = refs.length === 0 ? [] : await notInLedger(db, key, refs)
+      await recordLookalikes(db, key, orphans)
     },
     async listings(key) {
       const { rows } = await sql<{ from: number | null; count: number }>`

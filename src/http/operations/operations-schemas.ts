@@ -144,6 +144,14 @@ export const brokerStatus = z
       })
       .readonly()
       .describe('The last login of each live credential over each protocol that the broker exposes.'),
+    restsUntilMs: epochMs.nullable().describe('While a sick broker rests: when it is tried again.'),
+    lookalikes: z
+      .strictObject({ count: z.int(), growing: z.boolean(), examples: z.array(z.string()).readonly() })
+      .readonly()
+      .nullable()
+      .describe(
+        'Objects that look like those of Keymesh and are not in its ledger: left behind, or of another Keymesh.',
+      ),
     oldestLagMs: z.int().nullable().describe('The longest that a registration has lagged.'),
     reasons: z
       .array(z.strictObject({ reason: z.string(), count: z.int() }).readonly())
