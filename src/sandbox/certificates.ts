@@ -2,6 +2,7 @@
 import 'reflect-metadata'
 import { webcrypto } from 'node:crypto'
 import {
+  AuthorityKeyIdentifierExtension,
   BasicConstraintsExtension,
   ExtendedKeyUsage,
   ExtendedKeyUsageExtension,
@@ -9,6 +10,7 @@ import {
   KeyUsagesExtension,
   PemConverter,
   SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
   X509CertificateGenerator,
 } from '@peculiar/x509'
 
@@ -48,6 +50,7 @@ export async function createCertificateAuthority(name: string, now = Date.now())
       notAfter: new Date(now + LIFETIME_MS),
       extensions: [
         new BasicConstraintsExtension(true, 0, true),
+        await SubjectKeyIdentifierExtension.create(keys.publicKey, false, webcrypto),
         new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
       ],
     },
@@ -68,6 +71,8 @@ export async function createCertificateAuthority(name: string, now = Date.now())
           notAfter,
           extensions: [
             new BasicConstraintsExtension(false),
+            // Tells authorities of one name apart.
+            await AuthorityKeyIdentifierExtension.create(keys.publicKey, false, webcrypto),
             new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
             new SubjectAlternativeNameExtension(
               names.map((value) => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value })),

@@ -7,8 +7,12 @@ interface Registration {
   readonly registrationId: string
 }
 
-/** Of a pair `p`: what logins say against it. */
-const loginsFail = sql<boolean>`false`
+/** Of a pair `p`: the broker refused the last login with a live credential in its present version. */
+const loginsFail = sql<boolean>`exists (select 1 from login_verdicts lv
+  join credentials c on c.account_id = lv.account_id and c.registration_id = lv.registration_id
+    and c.consumer_key = lv.consumer_key and c.secret_version = lv.credential_version and c.retired_at is null
+  where lv.account_id = p.account_id and lv.registration_id = p.registration_id and lv.broker_id = p.broker_id
+    and lv.outcome in ('rejected', 'disabled'))`
 
 /** Of a pair `p`: the broker has all that the registration wants. What waits for a window is still in effect. */
 const fine = sql<boolean>`(p.reached_generation >= p.generation and p.state in ('in-sync', 'held') and not ${loginsFail})`
