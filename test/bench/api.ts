@@ -12,19 +12,17 @@ import { pino } from 'pino'
 import { toConfig } from '../../src/config.ts'
 import { type Context, openContext } from '../../src/context.ts'
 import { Disposer } from '../../src/disposer.ts'
-import { PERMISSIONS } from '../../src/domain/permissions.ts'
 import { createApp } from '../../src/http/app.ts'
-import { apiTokenHash, apiTokenText } from '../../src/http/authentication.ts'
 import type { HttpDependencies } from '../../src/http/dependencies.ts'
 import { paginate } from '../../src/http/pagination.ts'
 import { startServer } from '../../src/http/server.ts'
-import { createApiToken } from '../../src/store/api-tokens.ts'
 import { type OpenDatabase, openDatabase } from '../../src/store/database.ts'
 import { importPortalFile } from '../../src/store/import-portal-file.ts'
 import { cryptoRandom } from '../../src/store/random-source.ts'
 import type { Schema } from '../../src/store/schema.ts'
-import { insertUser } from '../../src/store/users.ts'
 import { apiCatalogue } from './api-fixture.ts'
+import { addApiToken } from './api-token.ts'
+import { median, round } from './figures.ts'
 import type { LoadResult } from './load.ts'
 
 export interface ApiBenchOptions {
@@ -106,16 +104,7 @@ async function openCatalogue(products: number, opened: Disposer) {
   opened.defer(database.close)
   // As autovacuum leaves it.
   await database.pool.query('vacuum analyze')
-  return { context, database, token: await addToken(context) }
-}
-
-async function addToken({ db, accountId, now }: Context): Promise<string> {
-  const [userId, id, secret] = [cryptoRandom.token(11), cryptoRandom.token(11), cryptoRandom.token(43)]
-  await insertUser(db, { id: userId, name: 'bench', passwordHash: '-', accountId, roles: ['administrator'] })
-  const times = { createdAtMs: now(), expiresAtMs: null }
-  const secretHash = apiTokenHash(secret)
-  await createApiToken(db, { id, accountId, userId, name: 'bench', secretHash, permissions: PERMISSIONS, ...times })
-  return apiTokenText(id, secret)
+  return { context, database, token: await addApiToken(context) }
 }
 
 /** As in service, its log lines written but kept nowhere. */
@@ -241,7 +230,3 @@ function summary(results: Results<'api' | 'bare' | 'oneQuery'>) {
     ratioToBareWithoutAuthentication: ratioTo('oneQuery'),
   }
 }
-
-const round = (value: number): number => Math.round(value * 1000) / 1000
-const median = (values: readonly number[]): number =>
-  [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN

@@ -1,9 +1,8 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
-import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { sql } from 'kysely'
 import { toConfig } from '../../src/config.ts'
@@ -11,7 +10,9 @@ import { type Context, openContext } from '../../src/context.ts'
 import { importPortalFile } from '../../src/store/import-portal-file.ts'
 import { cryptoRandom } from '../../src/store/random-source.ts'
 import type { ChildResult } from './child.ts'
-import { type BenchBroker, benchCatalogue } from './fixture.ts'
+import { median, round } from './figures.ts'
+import { benchCatalogue, OBJECTS_PER_REGISTRATION } from './fixture.ts'
+import { authorization, SandboxProcess } from './sandbox-process.ts'
 
 interface Case {
   readonly case: string
@@ -21,7 +22,6 @@ interface Case {
   readonly goal: number
 }
 
-const OBJECTS_PER_REGISTRATION = 3
 const APPLY_GOAL = 1.25
 const SWEEP_GOAL = 1.15
 const RSS_GOAL = 1.25
@@ -81,14 +81,6 @@ export async function benchReconcile({ sizes, latenciesMs, rounds, print }: Reco
 const name = (what: string, { registrations, latencyMs }: { registrations: number; latencyMs: number }): string =>
   `${what}-${registrations}-at-${latencyMs}ms`
 
-const round = (value: number): number => Math.round(value * 1000) / 1000
-const median = (values: readonly number[]): number =>
-  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
-
-interface SandboxProcess extends BenchBroker {
-  stop(): Promise<void>
-}
-
 class Bench {
   readonly #directory: string
   readonly #sandbox: SandboxProcess
@@ -102,12 +94,12 @@ class Bench {
 
   static async start(registrations: number): Promise<Bench> {
     const directory = await mkdtemp(join(tmpdir(), 'keymesh-bench-'))
-    const sandbox = await startSandboxProcess()
+    const sandbox = await SandboxProcess.start({ brokers: 1 })
     const env = { KEYMESH_DATA_DIR: join(directory, 'data'), KEYMESH_LOG_LEVEL: 'error' }
     const context = await openContext(toConfig({ env, pid: process.pid, hostname: 'bench' }))
     const { db, sealer, now, accountId } = context
     const dependencies = { db, sealer, random: cryptoRandom, nowMs: now }
-    await importPortalFile(dependencies, accountId, benchCatalogue(sandbox, registrations))
+    await importPortalFile(dependencies, accountId, benchCatalogue(sandbox.only, registrations))
     return new Bench(directory, sandbox, context)
   }
 
@@ -119,9 +111,9 @@ class Bench {
 
   /** Everything on the broker, unmeasured. */
   async settle(latencyMs: number): Promise<void> {
-    await this.#control('latency', { latencyMs: 0 })
+    await this.#setLatency(0)
     await this.#run({ BENCH_MODE: 'sweep' })
-    await this.#control('latency', { latencyMs })
+    await this.#setLatency(latencyMs)
   }
 
   /** Of one process that sweeps so many times. */
@@ -131,11 +123,11 @@ class Bench {
 
   async measure(of: Case, rounds: number) {
     const script = join(this.#directory, 'requests.json')
-    await this.#control('latency', { latencyMs: of.latencyMs })
+    await this.#setLatency(of.latencyMs)
     await this.#prepare(of)
-    await this.#control('reset')
+    await this.#sandbox.control('reset', {})
     await this.#run({ BENCH_MODE: 'sweep', BENCH_RECORD: script })
-    const requests = await this.#requests()
+    const requests = await this.#sandbox.requests()
     const ours: ChildResult[] = []
     const bare: ChildResult[] = []
     for (let index = 0; index < rounds; index += 1) {
@@ -173,7 +165,7 @@ class Bench {
   async #prepare({ kind }: Case): Promise<void> {
     switch (kind) {
       case 'apply':
-        await this.#control('clear')
+        await this.#sandbox.control('clear', {})
         await sql`truncate ledger, drift, runs`.execute(this.#context.db)
         await sql`update pairs set reached_generation = 0, state = 'lagging', due_at = null`.execute(this.#context.db)
         return
@@ -190,7 +182,7 @@ class Bench {
 
   /** Every twentieth registration, in turn: a username is disabled, an exception is removed, a queue is switched off. */
   async #breakFivePercent(): Promise<void> {
-    await this.#control('latency', { latencyMs: 0 })
+    await this.#setLatency(0)
     const { rows } = await sql<{ kind: string; name: string }>`
       select kind, name from (
         select l.*, row_number() over (partition by kind order by registration_id) as position from ledger l
@@ -200,7 +192,7 @@ class Bench {
       this.#context.db,
     )
     for (const { kind, name: object } of rows) await this.#breakObject(kind, encodeURIComponent(object))
-    await this.#control('latency', { latencyMs: this.#latencyMs })
+    await this.#setLatency(this.#latencyMs)
   }
 
   async #breakObject(kind: string, object: string): Promise<void> {
@@ -216,8 +208,9 @@ class Bench {
   #cookie = ''
 
   async #semp(method: string, path: string, body?: object): Promise<void> {
-    const { url, msgVpnName } = this.#sandbox
-    const login = this.#cookie === '' ? this.#authorization() : { cookie: this.#cookie }
+    const { only } = this.#sandbox
+    const { url, msgVpnName } = only
+    const login = this.#cookie === '' ? authorization(only) : { cookie: this.#cookie }
     const response = await fetch(`${url}/SEMP/v2/config/msgVpns/${msgVpnName}/${path}`, {
       method,
       headers: { ...login, 'content-type': 'application/json' },
@@ -228,25 +221,9 @@ class Bench {
     if (!response.ok && method !== 'DELETE') throw new Error(`${method} ${path} answered ${response.status}`)
   }
 
-  async #control(what: string, body?: { readonly latencyMs: number }): Promise<void> {
-    if (body !== undefined && body.latencyMs !== 0) this.#latencyMs = body.latencyMs
-    const response = await fetch(`${this.#sandbox.url}/sandbox/${what}`, {
-      method: 'POST',
-      headers: { ...this.#authorization(), 'content-type': 'application/json' },
-      body: JSON.stringify(body ?? {}),
-    })
-    if (!response.ok) throw new Error(`the sandbox refused ${what}: ${response.status}`)
-  }
-
-  async #requests(): Promise<number> {
-    const response = await fetch(`${this.#sandbox.url}/sandbox/counters`, { headers: this.#authorization() })
-    const { total } = (await response.json()) as { total: number }
-    return total
-  }
-
-  #authorization(): { authorization: string } {
-    const { username, password } = this.#sandbox
-    return { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
+  async #setLatency(latencyMs: number): Promise<void> {
+    if (latencyMs !== 0) this.#latencyMs = latencyMs
+    await this.#sandbox.control('latency', { latencyMs })
   }
 
   async #run(env: Record<string, string>): Promise<ChildResult> {
@@ -255,32 +232,11 @@ class Bench {
         ...process.env,
         ...env,
         KEYMESH_DATA_DIR: join(this.#directory, 'data'),
-        BENCH_URL: this.#sandbox.url,
-        BENCH_LOGIN: `${this.#sandbox.username}:${this.#sandbox.password}`,
+        BENCH_URL: this.#sandbox.only.url,
+        BENCH_LOGIN: `${this.#sandbox.only.username}:${this.#sandbox.only.password}`,
       },
       maxBuffer: 64 * 1024 * 1024,
     })
     return JSON.parse(stdout) as ChildResult
   }
-}
-
-async function startSandboxProcess(): Promise<SandboxProcess> {
-  const main = join(import.meta.dirname, '..', '..', 'src', 'main.js')
-  const child = spawn(process.execPath, [main, 'sandbox', '--brokers', '1', '--full-pages', '--json'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  for await (const line of createInterface({ input: child.stdout })) {
-    const { brokers } = JSON.parse(line) as { brokers: readonly BenchBroker[] }
-    const [broker] = brokers
-    if (broker === undefined) break
-    return {
-      ...broker,
-      stop: async () => {
-        child.kill('SIGTERM')
-        await exited
-      },
-    }
-  }
-  throw new Error('the sandbox did not start')
 }
