@@ -6,6 +6,7 @@ import { Disposer } from '../../src/disposer.ts'
 import type { PortalBroker, PortalFile } from '../../src/domain/portal-file.ts'
 import { type OpenQueue, openQueue, startScheduler, startWorkerRole } from '../../src/roles.ts'
 import type { SandboxBroker } from '../../src/sandbox/sandbox-broker.ts'
+import type { ImportOptions } from '../../src/store/import-portal-file.ts'
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts'
 import { type MeshOptions, type TestMesh, withMesh } from './mesh.ts'
 import { dumpDatabase, findSecrets } from './secret-scan.ts'
@@ -98,8 +99,8 @@ export class RunningMesh implements AsyncDisposable {
   }
 
   /** Imports these parts, as a person does while the worker is at work. */
-  async import(parts: Partial<PortalFile>): Promise<void> {
-    await this.mesh.import({ brokers: this.brokers, ...parts })
+  async import(parts: Partial<PortalFile>, options: ImportOptions = {}): Promise<void> {
+    await this.mesh.import({ brokers: this.brokers, ...parts }, options)
     const known = new Set(this.#secrets.values())
     for (const [key, secret] of await this.mesh.secrets()) {
       if (!known.has(secret)) this.#secrets.set(`secret ${this.#secrets.size} of ${key}`, secret)
