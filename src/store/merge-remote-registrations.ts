@@ -146,8 +146,10 @@ function withKeptCredentials(
   stored: StoredRegistration | undefined,
   given: readonly PortalCredential[],
 ): readonly PortalCredential[] {
+  const keys = new Set<string | null>(given.map(({ consumerKey: key }) => key))
   const kept = [...(stored?.credentials.values() ?? [])]
-    .filter(({ consumerKey: key, isRetired }) => !isRetired && unread.has(credentialName(registration, key)))
+    .filter(({ isRetired }) => !isRetired)
+    .filter(({ consumerKey: key }) => !keys.has(key) && unread.has(credentialName(registration, key)))
     .map(keptCredential)
   const names = new Set(kept.map(({ name }) => name))
   return [
