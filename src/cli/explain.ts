@@ -107,9 +107,9 @@ function describeLogin(
   nowMs: number,
 ): string {
   const colour = { accepted: green, rejected: red, 'not-verified': yellow }[standingOf(verdict.outcome)]
-  const said = `${colour(describeVerdict(toVerdict(verdict)))}, ${ageOf(checkedAtMs, nowMs)}`
+  const said = colour(describeVerdict(toVerdict(verdict)))
   const proof = control?.outcome === 'accepts-anything' ? red(WRONG_PASSWORD[control.outcome]) : wrongPassword(control)
-  return `login of ${consumerKey} over ${protocol}: ${said}; ${proof}`
+  return `login of ${consumerKey} over ${protocol}, ${ageOf(checkedAtMs, nowMs)}: ${said} (${proof})`
 }
 
 const WRONG_PASSWORD: Readonly<Record<NegativeControl, string>> = {

@@ -309,7 +309,7 @@ describe('from a portal file to brokers in step, with commands only', () => {
   it('`status` says so', async () => {
     const { status, out } = await keymesh('status')
     expect(status).toBe(0)
-    expect(out).toMatch(/^east\s+Mesh\s+yes, SEMP 2\.49\s+done \d+ s ago\s+2\/2\s+0\s+0\s+0\s+0$/m)
+    expect(out).toMatch(/^east\s+Mesh\s+yes, SEMP 2\.49\s+done \d+ s ago\s+2\/2\s+0\s+0\s+0\s+0\s+-$/m)
     expect(documents(await keymesh('status', '--json', '--broker', 'west'))).toMatchObject([
       { brokerId: 'west', reachable: true, registrations: { total: 2, inSync: 2, error: 0 }, reasons: [] },
     ])
