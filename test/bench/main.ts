@@ -1,9 +1,20 @@
 import process from 'node:process'
-import { Command } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
 import { benchApi } from './api.ts'
 import { benchReconcile } from './reconcile.ts'
+import { benchVerify, MEASURED_PROTOCOLS, type MeasuredProtocol } from './verify.ts'
 
 const numbers = (text: string): readonly number[] => text.split(',').map(Number)
+const print = (line: object): void => {
+  process.stdout.write(`${JSON.stringify(line)}\n`)
+}
+
+const protocols = (text: string): readonly MeasuredProtocol[] =>
+  text.split(',').map((name) => {
+    const protocol = MEASURED_PROTOCOLS.find((known) => known === name)
+    if (protocol === undefined) throw new InvalidArgumentError(`Measured are ${MEASURED_PROTOCOLS.join(', ')}.`)
+    return protocol
+  })
 
 const program = new Command('bench').description('measure; one JSON line per case, ratios within one run')
 program
@@ -17,7 +28,7 @@ program
       sizes: options.sizes,
       latenciesMs: options.latencies,
       rounds: options.rounds,
-      print: (line) => process.stdout.write(`${JSON.stringify(line)}\n`),
+      print,
     })
   })
 program
@@ -28,6 +39,23 @@ program
   .option('--seconds <count>', 'of each measurement', Number, 4)
   .option('--rounds <count>', 'measurements of each side', Number, 5)
   .action(async (options: { products: number; connections: number; seconds: number; rounds: number }) => {
-    await benchApi({ ...options, print: (line) => process.stdout.write(`${JSON.stringify(line)}\n`) })
+    await benchApi({ ...options, print })
   })
+program
+  .command('verify')
+  .description('logins with every credential of one broker, against a bare loop of the same clients')
+  .option('--credentials <count>', 'on the broker', Number, 10_000)
+  .option('--protocols <names>', 'separated by commas; those of SMF are not measured', protocols, MEASURED_PROTOCOLS)
+  .option('--concurrency <count>', 'logins at a time', Number, 16)
+  .option('--rounds <count>', 'measured pairs of each protocol', Number, 3)
+  .action(
+    async (options: {
+      credentials: number
+      protocols: readonly MeasuredProtocol[]
+      concurrency: number
+      rounds: number
+    }) => {
+      await benchVerify({ ...options, print })
+    },
+  )
 await program.parseAsync(process.argv)
