@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type ObjectRef, objectKey } from '../../src/domain/broker-object.ts'
+import type { Protocol } from '../../src/domain/catalogue.ts'
 import type { Fate } from '../../src/domain/errors.ts'
-import { consumerKey, runId } from '../../src/domain/ids.ts'
+import { consumerKey, type RegistrationId, runId } from '../../src/domain/ids.ts'
 import type { LedgerEntry } from '../../src/reconcile/ledger.ts'
 import type { RegistrationFacts } from '../../src/reconcile/plan-registration.ts'
 import type { Confirmation, FinishedRun, Intent, Lease, Pair, ReconcileStore } from '../../src/reconcile/store-port.ts'
@@ -492,6 +493,54 @@ export function reconcileStoreContract(name: string, makeSubject: () => Promise<
         await subject.addPair(pairOf('app-c', 'broker2'))
         await subject.addPair(FOREIGN)
         expect(await found()).toEqual({ settled: [], unsettled: ['app-a'] })
+      })
+    })
+
+    describe('logins', () => {
+      const KEY = consumerKey('key-a')
+      /** What a login with the credential of `A` came to. */
+      const login = (outcome: 'accepted' | 'rejected', credentialVersion = 1, protocol: Protocol = 'mqtt') => {
+        const verdict = outcome === 'accepted' ? { outcome } : { outcome, detail: 'wrong password' }
+        return { pair: A, login: { consumerKey: KEY, protocol, credentialVersion, verdict, checkedAtMs: Date.now() } }
+      }
+      const confirmed = async (registrationId: RegistrationId | null = null) => {
+        const keys: string[] = []
+        for await (const chunk of subject.sweepStore.confirmedLogins(A, registrationId)) {
+          keys.push(...chunk.map(({ pair, consumerKey: key, version }) => `${pair.registrationId} ${key} ${version}`))
+        }
+        return keys
+      }
+      const confirm = async (pair: Pair, object: ObjectRef, credentialVersion: number): Promise<void> => {
+        await store.intend(await lease(pair), [intent(object)])
+        await subject.expireLease(pair)
+        await settle(pair, { confirmations: [confirmation(object, { credentialVersion, passwordWritten: true })] })
+      }
+
+      it('are made with live credentials whose password the broker confirmed, in order, of one registration or all', async () => {
+        await subject.addPair(B, { 'key-b': 1, 'key-unconfirmed': 1 })
+        expect(await confirmed()).toEqual([])
+        await confirm(B, { kind: 'clientUsername', name: 'key-b' }, 1)
+        await confirm(A, USER, 1)
+        expect(await confirmed()).toEqual(['app-a key-a 1', 'app-b key-b 1'])
+        expect(await confirmed(B.registrationId)).toEqual(['app-b key-b 1'])
+        await subject.withdraw(B)
+        expect(await confirmed()).toEqual(['app-a key-a 1'])
+        await finish(A, { confirmations: [confirmation(USER, { credentialVersion: 7 })] })
+        expect(await confirmed()).toEqual([])
+      })
+
+      it('that a broker rejected make their pair due, once; those that it accepted do not', async () => {
+        await confirm(A, USER, 1)
+        await subject.sweepStore.recordLogins([login('accepted')])
+        await subject.sweepStore.recordLogins([login('rejected', 2)])
+        await subject.sweepStore.recordLogins([login('rejected'), login('accepted', 1, 'smf')])
+        expect(await subject.lagging()).toEqual([])
+        await subject.sweepStore.recordLogins([login('rejected')])
+        expect(await subject.lagging()).toEqual([A])
+        const written = confirmation(USER, { credentialVersion: 1, passwordWritten: true, passwordReapplied: true })
+        await settle(A, { confirmations: [written] })
+        await subject.sweepStore.recordLogins([login('rejected')])
+        expect(await subject.lagging()).toEqual([])
       })
     })
 
