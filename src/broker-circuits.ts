@@ -36,6 +36,8 @@ export class BrokerCircuits {
    * asks is not made to wait: `force` works on a broker that rests, and its success ends the rest.
    */
   async run<Result>(broker: BrokerKey, work: () => Promise<Result>, { force = false } = {}): Promise<Result> {
+    // Others may have found the broker to be sick since this process knew that it was well.
+    if (force) this.#closed.delete(nameOf(broker))
     const prober = force ? null : await this.#admit(broker)
     try {
       const result = await work()

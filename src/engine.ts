@@ -17,6 +17,7 @@ import { type VerifyBrokerRequest, type VerifyFinding, verifyBroker } from './re
 import { recordReachability, recordSweepEnd, recordSweepProgress, recordSweepStart } from './store/broker-status.ts'
 import type { Database } from './store/database.ts'
 import { notInLedger } from './store/orphans.ts'
+import { waitsSilently } from './store/pairs.ts'
 import { refusePausedBroker, refusePausedPair } from './store/pause.ts'
 
 export interface EngineDependencies {
@@ -56,16 +57,22 @@ export class Engine {
   }
 
   /** Throws PAUSED when the pair, its broker or its account is, BROKER_RESTING while a sick broker rests. */
-  reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
-    return this.#circuit(pair, options, () => this.#reconcilePair(pair, options))
+  async reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
+    try {
+      return await this.#circuit(pair, options, () => this.#reconcilePair(pair, options))
+    } catch (error) {
+      if (codeOf(error) === 'BROKER_RESTING') await this.#recordRest(pair, options, error)
+      throw error
+    }
   }
 
   async #reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
     // It begins before it has a lease, which a paused pair does not give.
     if (options.trigger === 'revocation') await refusePausedPair(this.#dependencies.db, pair)
-    const broker = await this.#reachable(pair, options.signal).catch((error: unknown) =>
-      this.#unreachable(pair, options, error),
-    )
+    const broker = await this.#reachable(pair, options.signal).catch(async (error: unknown) => {
+      await this.#recordUnreached(pair, options, error)
+      throw error
+    })
     const outcome = await reconcileRegistration(this.#reconcileDependencies(broker, options), { pair, ...options })
     // A paused pair gives no lease; only then is it asked for.
     if (outcome.status === 'busy') await refusePausedPair(this.#dependencies.db, pair)
@@ -186,13 +193,20 @@ export class Engine {
     }
   }
 
-  async #unreachable(pair: Pair, { trigger, signal }: RunOptions, error: unknown): Promise<never> {
+  /** Who waits for a broker that rests learns what is wrong with it, too, though others tried it. */
+  async #recordRest(pair: Pair, options: RunOptions, error: unknown): Promise<void> {
+    const silent = await waitsSilently(this.#dependencies.db, pair).catch(() => null)
+    if (silent === null) return
+    const message = silent.said ?? errorLine(error)
+    await this.#recordUnreached(pair, options, new KeymeshError({ code: codeOf(error), fate: 'wait', message }))
+  }
+
+  async #recordUnreached(pair: Pair, { trigger, signal }: RunOptions, error: unknown): Promise<void> {
     const { reconcileStore: store, now, newRunId, instance: holder, leaseMs } = this.#dependencies
     // Who is told to stop has found out nothing. When the failure cannot be recorded, it is still the one that tells.
     if (signal?.aborted !== true) {
       await recordFailure({ store, now, newRunId, holder, leaseMs }, { pair, trigger }, error).catch(() => undefined)
     }
-    throw error
   }
 
   #circuit<Result>({ accountId, brokerId }: BrokerKey, options: RunOptions, work: () => Promise<Result>) {

@@ -55,6 +55,19 @@ export async function revokedPairs(db: Database, limit: number): Promise<readonl
   return rows.map(toPair)
 }
 
+/**
+ * Of a pair that waits for its broker, and does not yet say that a person should know: what the broker said last. Null
+ * of any other pair.
+ */
+export async function waitsSilently(db: Database, pair: Pair): Promise<{ readonly said: string | null } | null> {
+  const { rows } = await sql<{ said: string | null }>`
+    select s.error as said from pairs p
+    left join broker_status s on s.account_id = p.account_id and s.broker_id = p.broker_id
+    where p.account_id = ${pair.accountId} and p.registration_id = ${pair.registrationId} and p.broker_id = ${pair.brokerId}
+      and p.wanted and p.reached_generation < p.generation and not p.needs_person`.execute(db)
+  return rows[0] ?? null
+}
+
 /** What lags or is due of a filter, after a pause: as the poll would find it. */
 export async function lagsOf(db: Database, filter: PairFilter, limit: number): Promise<readonly Pair[]> {
   const { rows } = await sql<PairRow>`
