@@ -1,6 +1,7 @@
 import process from 'node:process'
 import { Command, InvalidArgumentError } from 'commander'
 import { benchApi } from './api.ts'
+import { benchLatency } from './latency.ts'
 import { benchReconcile } from './reconcile.ts'
 import { benchVerify, MEASURED_PROTOCOLS, type MeasuredProtocol } from './verify.ts'
 
@@ -56,6 +57,27 @@ program
       rounds: number
     }) => {
       await benchVerify({ ...options, print })
+    },
+  )
+program
+  .command('latency')
+  .description('from an access request over the API to the login with its credential: idle, and under sweeps')
+  .option('--brokers <count>', 'simulated', Number, 5)
+  .option('--registrations <count>', 'on each broker', Number, 2000)
+  .option('--requests <count>', 'access requests of each measurement', Number, 200)
+  .option('--every-ms <ms>', 'between two access requests', Number, 250)
+  .option('--latency-ms <ms>', 'of the brokers', Number, 20)
+  .option('--rounds <count>', 'measurements of each side', Number, 1)
+  .action(
+    async (options: {
+      brokers: number
+      registrations: number
+      requests: number
+      everyMs: number
+      latencyMs: number
+      rounds: number
+    }) => {
+      await benchLatency({ ...options, print })
     },
   )
 await program.parseAsync(process.argv)
