@@ -1,6 +1,7 @@
 import process from 'node:process'
 import { Command, InvalidArgumentError } from 'commander'
 import { benchApi } from './api.ts'
+import { AILMENTS, type Ailment, benchFleet } from './fleet.ts'
 import { benchLatency } from './latency.ts'
 import { benchReconcile } from './reconcile.ts'
 import { benchVerify, MEASURED_PROTOCOLS, type MeasuredProtocol } from './verify.ts'
@@ -10,12 +11,15 @@ const print = (line: object): void => {
   process.stdout.write(`${JSON.stringify(line)}\n`)
 }
 
-const protocols = (text: string): readonly MeasuredProtocol[] =>
-  text.split(',').map((name) => {
-    const protocol = MEASURED_PROTOCOLS.find((known) => known === name)
-    if (protocol === undefined) throw new InvalidArgumentError(`Measured are ${MEASURED_PROTOCOLS.join(', ')}.`)
-    return protocol
-  })
+/** Names separated by commas, each one of these. */
+const namesOf =
+  <Name extends string>(known: readonly Name[]) =>
+  (text: string): readonly Name[] =>
+    text.split(',').map((each) => {
+      const name = known.find((one) => one === each)
+      if (name === undefined) throw new InvalidArgumentError(`There are ${known.join(', ')}.`)
+      return name
+    })
 
 const program = new Command('bench').description('measure; one JSON line per case, ratios within one run')
 program
@@ -46,7 +50,12 @@ program
   .command('verify')
   .description('logins with every credential of one broker, against a bare loop of the same clients')
   .option('--credentials <count>', 'on the broker', Number, 10_000)
-  .option('--protocols <names>', 'separated by commas; those of SMF are not measured', protocols, MEASURED_PROTOCOLS)
+  .option(
+    '--protocols <names>',
+    'separated by commas; those of SMF are not measured',
+    namesOf(MEASURED_PROTOCOLS),
+    MEASURED_PROTOCOLS,
+  )
   .option('--concurrency <count>', 'logins at a time', Number, 16)
   .option('--rounds <count>', 'measured pairs of each protocol', Number, 3)
   .action(
@@ -78,6 +87,27 @@ program
       rounds: number
     }) => {
       await benchLatency({ ...options, print })
+    },
+  )
+program
+  .command('fleet')
+  .description('first apply on the healthy brokers of a fleet, against the same without the sick ones beside them')
+  .option('--brokers <count>', 'simulated', Number, 20)
+  .option('--sick <count>', 'of them', Number, 5)
+  .option('--registrations <count>', 'on each broker', Number, 50)
+  .option('--latency-ms <ms>', 'of the healthy brokers', Number, 20)
+  .option('--ailments <names>', 'separated by commas', namesOf(AILMENTS), AILMENTS)
+  .option('--rounds <count>', 'measured pairs of each ailment', Number, 3)
+  .action(
+    async (options: {
+      brokers: number
+      sick: number
+      registrations: number
+      latencyMs: number
+      ailments: readonly Ailment[]
+      rounds: number
+    }) => {
+      await benchFleet({ ...options, print })
     },
   )
 await program.parseAsync(process.argv)
