@@ -117,7 +117,7 @@ describe('a remote catalogue that looks wrong', { timeout: 120_000 }, () => {
     const own = {
       ...emptyPortalFile(followed.mesh.brokers),
       applicationDomains: [],
-      registrations: [registration('own', { accessRequests: [] })],
+      registrations: ['own', 'first'].map((id) => registration(id, { accessRequests: [], credentials: [] })),
     }
     await importPortalFile({ db, sealer, random: cryptoRandom, nowMs: Date.now }, accountId, own)
     await expect(followed.follower.pull()).rejects.toMatchObject({

@@ -185,7 +185,7 @@ describe('what is stored and not listed', () => {
 
   it.each<[sentence: string, ids: readonly string[]]>([
     ['it is much', Array.from({ length: 60 }, (_, index) => `app-${index + 100}`)],
-    ['an id of it may not stand in a path', ['app@north']],
+    ['an id of it may not stand in a path', ['app@north', 'app@south', 'app-1']],
   ])('is looked for in a second walk when %s', async (_sentence, ids) => {
     const items = ids.map((id) => listedRegistration(id, { accessRequests: [], credentials: [] }))
     await using remote = await withRemote({
