@@ -8,7 +8,7 @@ export interface Asked {
 
 const named = ({ method, url }: Asked): string => `${method} ${url.pathname} of ${url.host}`
 
-/** One of the two words: the service whose catalogue is followed, or the one that gives the tokens for it. */
+/** What a refusal means, and what a person does about it. */
 interface StatusRow {
   readonly statuses: (status: number) => boolean
   readonly code: string
