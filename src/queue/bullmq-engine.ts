@@ -4,7 +4,16 @@ import type { QueueEngine } from './job-queue.ts'
 /** What we use of the queue library, the same on both engines. */
 export type BullQueue = Pick<
   Queue,
-  'name' | 'addBulk' | 'getJob' | 'getJobCounts' | 'pause' | 'resume' | 'isPaused' | 'close'
+  | 'name'
+  | 'addBulk'
+  | 'getJob'
+  | 'getJobCounts'
+  | 'pause'
+  | 'resume'
+  | 'isPaused'
+  | 'promoteJobs'
+  | 'removeRateLimitKey'
+  | 'close'
 > & { on(event: 'error', listener: (error: Error) => void): unknown }
 
 export type BullWorker = Pick<Worker, 'name' | 'concurrency' | 'close' | 'rateLimit'> & {

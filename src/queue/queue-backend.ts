@@ -1,6 +1,7 @@
 import type { BullEngine, BullQueue } from './bullmq-engine.ts'
 import { BullmqQueue } from './bullmq-queue.ts'
 import { BullmqWorker, type WorkerDependencies } from './bullmq-worker.ts'
+import { ClockWatch } from './clock-watch.ts'
 import { DEFAULT_RETRY, type RetryPolicy } from './job-options.ts'
 import type { JobWorker, QueueBackend, QueueObserver } from './job-queue.ts'
 import { openPostgresEngine } from './postgres-engine.ts'
@@ -25,6 +26,7 @@ export interface QueueBackendOptions {
 }
 
 const CLOSE_PATIENCE_MS = 10_000
+const LOOK_AT_CLOCK_EVERY_MS = 5_000
 
 /**
  * BullMQ on PostgreSQL, or on Redis or Valkey when `redisUrl` is given. Only what works on both is used: no queue events,
@@ -52,7 +54,13 @@ function backendOn(engine: BullEngine, dependencies: WorkerDependencies): QueueB
   const opened = new Map<string, { readonly bull: BullQueue; readonly queue: BullmqQueue }>()
   const workers = new Set<JobWorker>()
   let closing: Promise<void> | undefined
+  const clock = new ClockWatch(dependencies.now)
+  const timer = setInterval(() => {
+    // What is delayed, and queues that are held, wait for a time of the old clock: they go on a little early instead.
+    if (clock.movedMs() < 0) for (const { bull } of opened.values()) void hurry(bull, dependencies)
+  }, LOOK_AT_CLOCK_EVERY_MS)
   const close = async (): Promise<void> => {
+    clearInterval(timer)
     await Promise.all([...workers].map((worker) => worker.close(CLOSE_PATIENCE_MS)))
     await Promise.all([...opened.values()].map(({ bull }) => bull.close()))
     await engine.close()
@@ -87,5 +95,14 @@ function backendOn(engine: BullEngine, dependencies: WorkerDependencies): QueueB
       closing ??= close()
       return closing
     },
+  }
+}
+
+async function hurry(bull: BullQueue, { observer }: WorkerDependencies): Promise<void> {
+  try {
+    await bull.removeRateLimitKey()
+    await bull.promoteJobs()
+  } catch (error) {
+    observer.onError(bull.name, error instanceof Error ? error : new Error(String(error)))
   }
 }

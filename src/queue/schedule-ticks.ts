@@ -6,40 +6,55 @@ const MINUTE_MS = 60_000
 /** Far enough back for a monthly schedule. */
 const LOOK_BACK_MS = 40 * 24 * 60 * MINUTE_MS
 
-/**
- * The last tick of a cron expression (five fields, or six with seconds first, in UTC) at or before `nowMs` and after
- * `afterMs`; null when there is none, or none within 40 days.
- */
-export function lastTickMs(expression: string, nowMs: number, afterMs: number | null): number | null {
-  const { second, minute, hour } = parse(expression)
-  const seconds = [...second].sort((a, b) => b - a)
-  const task = createTask(expression, () => undefined, { timezone: 'UTC' })
-  const oldestMs = Math.max(afterMs === null ? 0 : afterMs + 1, nowMs - LOOK_BACK_MS)
-  try {
+/** When a cron expression ticks: five fields, or six with seconds first, in UTC. */
+export class CronTicks implements Disposable {
+  readonly #task: ScheduledTask
+  readonly #minutes: ReadonlySet<number>
+  readonly #hours: ReadonlySet<number>
+  /** Latest first. */
+  readonly #seconds: readonly number[]
+
+  constructor(expression: string) {
+    const { second, minute, hour } = parse(expression)
+    this.#seconds = [...second].sort((a, b) => b - a)
+    this.#minutes = new Set(minute)
+    this.#hours = new Set(hour)
+    // Never started: it knows days and months. Its own timers would run through every tick of a night that the machine
+    // slept, and wait for the hour that was next before the clock was set back.
+    this.#task = createTask(expression, () => undefined, { timezone: 'UTC' })
+  }
+
+  /** The last tick at or before `nowMs` and after `afterMs`; null when there is none, or none within 40 days. */
+  lastMs(nowMs: number, afterMs: number | null): number | null {
+    const oldestMs = Math.max(afterMs === null ? 0 : afterMs + 1, nowMs - LOOK_BACK_MS)
     for (let minuteMs = nowMs - (nowMs % MINUTE_MS); minuteMs + MINUTE_MS > oldestMs; minuteMs -= MINUTE_MS) {
       const date = new Date(minuteMs)
-      // Cheap, and leaves few for the library, which knows days and months.
-      if (!minute.includes(date.getUTCMinutes()) || !hour.includes(date.getUTCHours())) continue
-      const tickMs = lastTickOfMinute(task, seconds, minuteMs, nowMs)
-      if (tickMs !== null) return tickMs >= oldestMs ? tickMs : null
+      // Cheap, and leaves few for the library.
+      if (!this.#minutes.has(date.getUTCMinutes()) || !this.#hours.has(date.getUTCHours())) continue
+      const tickMs = this.#lastOfMinute(minuteMs, nowMs, oldestMs)
+      if (tickMs !== null) return tickMs
     }
     return null
-  } finally {
-    void task.destroy()
+  }
+
+  [Symbol.dispose](): void {
+    void this.#task.destroy()
+  }
+
+  #lastOfMinute(minuteMs: number, nowMs: number, oldestMs: number): number | null {
+    for (const second of this.#seconds) {
+      const tickMs = minuteMs + second * 1_000
+      if (tickMs < oldestMs) return null
+      if (tickMs <= nowMs && this.#task.match(new Date(tickMs))) return tickMs
+    }
+    return null
   }
 }
 
-function lastTickOfMinute(
-  task: ScheduledTask,
-  seconds: readonly number[],
-  minuteMs: number,
-  nowMs: number,
-): number | null {
-  for (const second of seconds) {
-    const tickMs = minuteMs + second * 1_000
-    if (tickMs <= nowMs && task.match(new Date(tickMs))) return tickMs
-  }
-  return null
+/** See `CronTicks.lastMs`. */
+export function lastTickMs(expression: string, nowMs: number, afterMs: number | null): number | null {
+  using ticks = new CronTicks(expression)
+  return ticks.lastMs(nowMs, afterMs)
 }
 
 /** Throws `SCHEDULE` (stop) with every field that is wrong. */

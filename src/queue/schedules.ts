@@ -1,8 +1,7 @@
-import { createTask, type ScheduledTask } from 'node-cron'
 import { KEEP_TICKS_SECONDS } from './job-options.ts'
 import type { QueueBackend } from './job-queue.ts'
 import { CATALOGUE_QUEUE, REGISTRATIONS_QUEUE } from './queue-names.ts'
-import { checkCron, lastTickMs, tickJobId } from './schedule-ticks.ts'
+import { CronTicks, checkCron, tickJobId } from './schedule-ticks.ts'
 
 export type ScheduleName =
   | 'poll-catalogue'
@@ -32,8 +31,6 @@ export interface SchedulerOptions {
   readonly expressions?: Partial<Record<ScheduleName, string>>
   readonly now: () => number
   readonly onError: (schedule: ScheduleName, error: unknown) => void
-  /** How often the clock is looked at; 5 seconds unless told. */
-  readonly lookEveryMs?: number
 }
 
 export interface Scheduler {
@@ -44,15 +41,14 @@ export interface Scheduler {
   stop(): Promise<void>
 }
 
-/** How often the clock is looked at, and what could not be fired is tried again. */
-const LOOK_EVERY_MS = 5_000
-/** A clock that moved by more against the time that passed was set. */
-const CLOCK_SET_MS = 2_000
+const LOOK_EVERY_MS = 500
+/** What could not be fired is tried again. */
+const RETRY_EVERY_MS = 5_000
 /** A queue that is away takes a tick when it is back, which may be never. */
 const STOP_PATIENCE_MS = 5_000
 
 /**
- * node-cron fires in every replica; the tick in the job's id makes that one job. What ticked while no replica was up, the
+ * Every replica fires every tick; the tick in the job's id makes that one job. What ticked while no replica was up, the
  * process slept, the clock jumped or the queue was away runs once afterwards, however many ticks it were. Ticks are UTC, so
  * no day has an hour twice or not at all; when day of month and day of week are both given, a tick needs both (node-cron),
  * not either.
@@ -61,13 +57,14 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const { now, onError, ticks } = options
   const expressions = { ...DEFAULT_SCHEDULES, ...options.expressions }
   const schedules = Object.keys(DEFAULT_SCHEDULES) as ScheduleName[]
-  const tasks: ScheduledTask[] = []
+  const crons = new Map<ScheduleName, CronTicks>()
   const running = new Map<ScheduleName, Promise<void>>()
   /** Schedules with a tick that was not fired. */
   const owed = new Set<ScheduleName>()
   /** An outage is told once for each schedule. */
   const failing = new Set<ScheduleName>()
-  let clock = clockOffset(now)
+  let lookedAtMs = 0
+  let retriedAtMs = 0
   let timer: NodeJS.Timeout | undefined
 
   const fire = async (schedule: ScheduleName, tickMs: number): Promise<void> => {
@@ -78,8 +75,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     await ticks.recordTick(schedule, tickMs)
   }
   const runOverdue = async (schedule: ScheduleName): Promise<void> => {
-    const tickMs = lastTickMs(expressions[schedule], now(), await ticks.lastTick(schedule))
-    if (tickMs !== null) await fire(schedule, tickMs)
+    const tickMs = crons.get(schedule)?.lastMs(now(), await ticks.lastTick(schedule))
+    if (tickMs != null) await fire(schedule, tickMs)
   }
   /** One at a time; what ticks meanwhile, or fails, is owed. */
   const run = (schedule: ScheduleName, work: () => Promise<void>): void => {
@@ -100,54 +97,36 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       .finally(() => running.delete(schedule))
     running.set(schedule, ran)
   }
-  const follow = async (schedule: ScheduleName): Promise<void> => {
-    const task = createTask(expressions[schedule], ({ date }) => run(schedule, () => fire(schedule, date.getTime())), {
-      timezone: 'UTC',
-      suppressMissedWarning: true,
-      logger: taskLogger(schedule, onError),
-    })
-    // A process that was busy for a moment is late, not excused; one that slept for a day owes one run, not a day's.
-    task.on('execution:missed', () => void owed.add(schedule))
-    tasks.push(task)
-    await task.start()
-  }
-  const look = async (): Promise<void> => {
-    const offset = clockOffset(now)
-    if (Math.abs(offset - clock) > CLOCK_SET_MS) {
-      clock = offset
-      // A task waits for the hour that it knew to be next.
-      await Promise.all(tasks.splice(0).map((task) => task.destroy()))
-      for (const schedule of schedules) {
-        owed.add(schedule)
-        if (timer !== undefined) await follow(schedule)
-      }
+  const look = (): void => {
+    const nowMs = now()
+    // A clock that was set back begins anew; one that was set forward owes one tick, not all in between.
+    const fromMs = Math.min(lookedAtMs, nowMs)
+    lookedAtMs = nowMs
+    for (const [schedule, cron] of crons) {
+      const tickMs = cron.lastMs(nowMs, fromMs)
+      if (tickMs !== null) run(schedule, () => fire(schedule, tickMs))
     }
-    if (timer === undefined) return
+    if (performance.now() - retriedAtMs < RETRY_EVERY_MS) return
+    retriedAtMs = performance.now()
     for (const schedule of [...owed]) if (!running.has(schedule)) run(schedule, () => runOverdue(schedule))
   }
   return {
     fire,
     async start() {
       for (const schedule of schedules) checkCron(schedule, expressions[schedule])
-      clock = clockOffset(now)
-      timer = setInterval(() => void look(), options.lookEveryMs ?? LOOK_EVERY_MS)
-      for (const schedule of schedules) {
-        // Not waited for: one that cannot run now must not keep the others from their times.
-        run(schedule, () => runOverdue(schedule))
-        await follow(schedule)
-      }
+      for (const schedule of schedules) crons.set(schedule, new CronTicks(expressions[schedule]))
+      lookedAtMs = now()
+      // Not waited for: one that cannot run now must not keep the others from their times.
+      for (const schedule of schedules) run(schedule, () => runOverdue(schedule))
+      timer = setInterval(look, LOOK_EVERY_MS)
     },
     async stop() {
       clearInterval(timer)
-      timer = undefined
-      await Promise.all(tasks.splice(0).map((task) => task.destroy()))
       await settled([...running.values()], STOP_PATIENCE_MS)
+      for (const cron of crons.values()) cron[Symbol.dispose]()
     },
   }
 }
-
-/** What the clock is ahead of the time that passed; it changes when the clock is set, and when the machine slept. */
-const clockOffset = (now: () => number): number => now() - performance.now()
 
 async function settled(work: readonly Promise<void>[], withinMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
@@ -165,8 +144,3 @@ const QUEUE_OF = {
   'retire-expired': CATALOGUE_QUEUE,
   'prune-records': CATALOGUE_QUEUE,
 } as const satisfies Record<ScheduleName, string>
-
-function taskLogger(schedule: ScheduleName, onError: SchedulerOptions['onError']) {
-  const quiet = (): void => undefined
-  return { info: quiet, debug: quiet, warn: quiet, error: (error: unknown) => onError(schedule, error) }
-}
