@@ -152,7 +152,8 @@ async function open(options: ApiOptions, opened: Disposer): Promise<TestApi> {
   }
 }
 
-function callerOf(app: App, ownToken: string): TestApi['call'] {
+/** Calls of the application by whoever has this token. */
+export function callerOf(app: App, ownToken: string): TestApi['call'] {
   return async <Body>(method: Method, path: string, options: CallOptions = {}): Promise<Answer<Body>> => {
     const { body, token = ownToken } = options
     const response = await app.inject({
@@ -174,7 +175,10 @@ function parsed(text: string): unknown {
   }
 }
 
-function peopleOf({ db, now, passwords, userTokens, random }: HttpDependencies): Pick<TestApi, 'addUser' | 'apiToken'> {
+type PeopleDependencies = Pick<HttpDependencies, 'db' | 'now' | 'passwords' | 'userTokens' | 'random'>
+
+export function peopleOf(dependencies: PeopleDependencies): Pick<TestApi, 'addUser' | 'apiToken'> {
+  const { db, now, passwords, userTokens, random } = dependencies
   const apiToken: TestApi['apiToken'] = async (userId, account, permissions = PERMISSIONS) => {
     const [id, secret] = [random.token(11), random.token(43)]
     const secretHash = apiTokenHash(secret)
