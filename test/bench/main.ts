@@ -4,6 +4,7 @@ import { benchApi } from './api.ts'
 import { AILMENTS, type Ailment, benchFleet } from './fleet.ts'
 import { benchLatency } from './latency.ts'
 import { benchReconcile } from './reconcile.ts'
+import { benchScaleOut } from './scale-out.ts'
 import { benchVerify, MEASURED_PROTOCOLS, type MeasuredProtocol } from './verify.ts'
 
 const numbers = (text: string): readonly number[] => text.split(',').map(Number)
@@ -108,6 +109,27 @@ program
       rounds: number
     }) => {
       await benchFleet({ ...options, print })
+    },
+  )
+program
+  .command('scale-out')
+  .description('first apply by one worker process and by several')
+  .option('--workers <counts>', 'processes; the first is what the others are compared with', numbers, [1, 2, 4])
+  .option('--brokers <count>', 'simulated', Number, 16)
+  .option('--registrations <count>', 'on each broker', Number, 100)
+  .option('--latency-ms <ms>', 'of the brokers', Number, 20)
+  .option('--concurrency <count>', "registrations side by side on one broker and process; the service's own", Number)
+  .option('--rounds <count>', 'measurements of each count', Number, 3)
+  .action(
+    async (options: {
+      workers: readonly number[]
+      brokers: number
+      registrations: number
+      latencyMs: number
+      concurrency?: number
+      rounds: number
+    }) => {
+      await benchScaleOut({ ...options, concurrency: options.concurrency ?? null, print })
     },
   )
 await program.parseAsync(process.argv)
