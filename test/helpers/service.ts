@@ -13,6 +13,8 @@ const WITHIN_MS = 60_000
 export interface ServiceOptions {
   readonly dataDirectory: string
   readonly env?: Readonly<Record<string, string>>
+  /** Words of another command than `serve`. */
+  readonly command?: readonly string[]
 }
 
 export type LogLine = Readonly<Record<string, unknown>>
@@ -27,9 +29,9 @@ export class Service implements AsyncDisposable {
   /** Everything that it printed, as it came. */
   printed = ''
 
-  private constructor({ dataDirectory, env }: ServiceOptions) {
+  private constructor({ dataDirectory, env, command = ['serve'] }: ServiceOptions) {
     this.#dataDirectory = dataDirectory
-    this.#process = spawn(process.execPath, ['--import', 'tsx', PROGRAM, 'serve'], {
+    this.#process = spawn(process.execPath, ['--import', 'tsx', PROGRAM, ...command], {
       cwd: REPOSITORY,
       env: { PATH: process.env.PATH, HOME: '/nonexistent', KEYMESH_DATA_DIR: dataDirectory, PORT: '0', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -42,6 +44,11 @@ export class Service implements AsyncDisposable {
         this.log.push(parsed(line))
       })
     }
+  }
+
+  /** Does not wait until it is at work: for one that is stopped on its way there, or another command. */
+  static begin(options: ServiceOptions): Service {
+    return new Service(options)
   }
 
   /** Resolves when it is at work. */
@@ -61,20 +68,29 @@ export class Service implements AsyncDisposable {
     return until(`the service logs ${event}`, () => {
       const found = this.log.find((line) => line.event === event)
       if (found !== undefined) return found
-      if (this.#isRunning) return null
+      if (this.isRunning) return null
       throw new Error(`the service ended before it logged ${event}:\n${this.printed}`)
     })
   }
 
   /** SIGTERM; resolves with the exit status when the process is gone. */
   async stop(): Promise<number | null> {
-    if (this.#isRunning) this.#process.kill('SIGTERM')
+    if (this.isRunning) this.#process.kill('SIGTERM')
     await this.#ended
     return this.#process.exitCode
   }
 
+  /** SIGSTOP: it stands still, with all that it holds, until `resume`. */
+  pause(): void {
+    this.#process.kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#process.kill('SIGCONT')
+  }
+
   async kill(): Promise<void> {
-    if (this.#isRunning) this.#process.kill('SIGKILL')
+    if (this.isRunning) this.#process.kill('SIGKILL')
     await this.#ended
   }
 
@@ -88,7 +104,7 @@ export class Service implements AsyncDisposable {
     return serversOf(join(this.#dataDirectory, 'postgres', 'data'))
   }
 
-  get #isRunning(): boolean {
+  get isRunning(): boolean {
     return this.#process.exitCode === null && this.#process.signalCode === null
   }
 
