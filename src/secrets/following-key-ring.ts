@@ -8,12 +8,14 @@ import { readKeyRingFile } from './key-ring-file.ts'
  */
 export function followKeyRing(path: string, ring: KeyRing): () => Promise<KeyRing> {
   let latest = ring
-  let readAtMtimeMs = Number.NaN
+  let known = ''
   return async () => {
-    const { mtimeMs } = await stat(path)
-    if (mtimeMs !== readAtMtimeMs) {
+    const { ino, mtimeMs } = await stat(path)
+    // A rotation writes two files, maybe within one tick of the file system's clock.
+    const found = `${ino} ${mtimeMs}`
+    if (found !== known) {
       latest = (await readKeyRingFile(path)) ?? latest
-      readAtMtimeMs = mtimeMs
+      known = found
     }
     return latest
   }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { link, open, readFile, rename, rm, stat } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { link, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import { KeymeshError } from '../domain/errors.ts'
 import { Secret } from '../domain/secret.ts'
 import { formatKeyRing, type KeyRing, newKeyRing, parseKeyRing } from './key-ring.ts'
@@ -55,9 +55,13 @@ export async function readKeyRingFile(path: string): Promise<KeyRing | null> {
   return parseKeyRing(new Secret(text), path)
 }
 
-/** Replaces the ring for good: after a crash the file holds the old ring or the new one, whole. */
+/**
+ * Replaces the ring for good: after a crash the file holds the old ring or the new one, whole. One at a time: drafts that
+ * a killed process left hold keys, and go.
+ */
 export async function writeKeyRingFile(path: string, ring: KeyRing): Promise<void> {
   try {
+    await removeDrafts(path)
     const draft = await writeDraft(path, ring)
     try {
       await rename(draft, path)
@@ -85,6 +89,16 @@ async function create(path: string, ring: KeyRing): Promise<boolean> {
     if (errnoOf(error) === 'EEXIST') return false
     throw unavailable('write', path, error)
   }
+}
+
+const DRAFT = /^\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+async function removeDrafts(path: string): Promise<void> {
+  const name = basename(path)
+  const left = (await readdir(dirname(path))).filter(
+    (each) => each.startsWith(name) && DRAFT.test(each.slice(name.length)),
+  )
+  await Promise.all(left.map((each) => rm(join(dirname(path), each), { force: true })))
 }
 
 async function writeDraft(path: string, ring: KeyRing): Promise<string> {

@@ -1,7 +1,9 @@
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { followKeyRing } from '../../src/secrets/following-key-ring.ts'
 import { newKeyRing } from '../../src/secrets/key-ring.ts'
 import { keyRingPath, openKeyRingFile, readKeyRingFile, writeKeyRingFile } from '../../src/secrets/key-ring-file.ts'
 
@@ -70,6 +72,26 @@ describe('the key ring file', () => {
     expect((await readKeyRingFile(path))?.current).toBe(next.current)
     expect((await stat(path)).mode & 0o777).toBe(0o600)
     expect(await readdir(dataDirectory)).toEqual(['keys.json'])
+  })
+
+  it('takes along what a process left that was killed while it wrote', async () => {
+    await open()
+    const path = keyRingPath(dataDirectory)
+    await writeFile(`${path}.${randomUUID()}`, 'half a ring')
+    await writeFile(`${path}.backup`, 'of a person')
+    await writeKeyRingFile(path, newKeyRing())
+    expect((await readdir(dataDirectory)).toSorted()).toEqual(['keys.json', 'keys.json.backup'])
+  })
+
+  it('is followed through two changes that the clock of the file system does not tell apart', async () => {
+    const ring = await open()
+    const path = keyRingPath(dataDirectory)
+    const follow = followKeyRing(path, ring)
+    for (const next of [newKeyRing(), newKeyRing(), newKeyRing()]) {
+      await writeKeyRingFile(path, next)
+      await utimes(path, 1_700_000_000, 1_700_000_000)
+      expect((await follow()).current).toBe(next.current)
+    }
   })
 
   it('that cannot be read or written is a clear error', async () => {
