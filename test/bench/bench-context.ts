@@ -40,3 +40,9 @@ export async function settle({ engine, db, accountId }: Context, file: PortalFil
   const count = rows[0]?.count ?? Number.NaN
   if (count !== 0) throw new Error(`${count} registrations are not in sync after a sweep`)
 }
+
+/** As before the first run. */
+export async function forgetBrokers({ db }: Pick<Context, 'db'>): Promise<void> {
+  await sql`truncate ledger, drift, runs`.execute(db)
+  await sql`update pairs set reached_generation = 0, state = 'lagging', due_at = null`.execute(db)
+}

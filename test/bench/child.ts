@@ -23,7 +23,7 @@ export interface ChildResult {
   readonly maxRssMb: number
 }
 
-interface RecordedRequest {
+export interface RecordedRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly path: string
   readonly body: string | null

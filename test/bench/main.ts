@@ -1,6 +1,7 @@
 import process from 'node:process'
 import { Command, InvalidArgumentError } from 'commander'
 import { benchApi } from './api.ts'
+import { benchBaseline } from './baseline.ts'
 import { AILMENTS, type Ailment, benchFleet } from './fleet.ts'
 import { benchLatency } from './latency.ts'
 import { benchReconcile } from './reconcile.ts'
@@ -130,6 +131,23 @@ program
       rounds: number
     }) => {
       await benchScaleOut({ ...options, concurrency: options.concurrency ?? null, print })
+    },
+  )
+program
+  .command('baseline')
+  .description('first apply and re-check, against an executor that goes object by object')
+  .option('--registrations <count>', 'on the broker', Number, 1000)
+  .option('--latency-ms <ms>', 'of the broker', Number, 20)
+  .option('--limited-registrations <count>', 'where requests are limited', Number, 20)
+  .option('--requests-per-second <count>', 'the limit', Number, 10)
+  .action(
+    async (options: {
+      registrations: number
+      latencyMs: number
+      limitedRegistrations: number
+      requestsPerSecond: number
+    }) => {
+      await benchBaseline({ ...options, print })
     },
   )
 await program.parseAsync(process.argv)

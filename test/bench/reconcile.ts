@@ -9,6 +9,7 @@ import { toConfig } from '../../src/config.ts'
 import { type Context, openContext } from '../../src/context.ts'
 import { importPortalFile } from '../../src/store/import-portal-file.ts'
 import { cryptoRandom } from '../../src/store/random-source.ts'
+import { forgetBrokers } from './bench-context.ts'
 import type { ChildResult } from './child.ts'
 import { median, round } from './figures.ts'
 import { benchCatalogue, OBJECTS_PER_REGISTRATION } from './fixture.ts'
@@ -166,9 +167,7 @@ class Bench {
     switch (kind) {
       case 'apply':
         await this.#sandbox.control('clear', {})
-        await sql`truncate ledger, drift, runs`.execute(this.#context.db)
-        await sql`update pairs set reached_generation = 0, state = 'lagging', due_at = null`.execute(this.#context.db)
-        return
+        return forgetBrokers(this.#context)
       case 'in-sync':
         return
       case 'drift':
