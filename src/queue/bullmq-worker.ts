@@ -22,6 +22,9 @@ export interface WorkerDependencies {
   readonly random: () => number
 }
 
+/** In the library's words. */
+const LOCK_NOT_RENEWED = /^could not renew lock for job (.+)$/
+
 /** Tried again at once, since somebody asked meanwhile. */
 class AskedAgainError extends Error {}
 
@@ -33,6 +36,8 @@ export class BullmqWorker implements JobWorker {
   readonly #worker: BullWorker
   readonly #wait: QueueWait
   readonly #stop = new AbortController()
+  /** Ids of jobs whose processor runs. */
+  readonly #running = new Set<string>()
   #concurrency: number
   #closing: Promise<boolean> | undefined
 
@@ -62,7 +67,9 @@ export class BullmqWorker implements JobWorker {
       drainDelay: 5,
       removeOnComplete: { count: 0 },
     })
-    this.#worker.on('error', (error) => observer.onError(queue.name, error))
+    this.#worker.on('error', (error) => {
+      if (!this.#isOver(error)) observer.onError(queue.name, error)
+    })
   }
 
   setConcurrency(concurrency: number): void {
@@ -86,10 +93,17 @@ export class BullmqWorker implements JobWorker {
     }
   }
 
+  /** That the lock of a job could not be renewed says nothing when the job ended while it was tried. */
+  #isOver({ message }: Error): boolean {
+    const jobId = LOCK_NOT_RENEWED.exec(message)?.[1]
+    return jobId !== undefined && !this.#running.has(jobId)
+  }
+
   async #run(job: Job, token: string | undefined): Promise<void> {
     const running = this.#runningJob(job)
+    this.#running.add(running.id)
     try {
-      const outcome = await this.#process(running)
+      const outcome = await this.#process(running).finally(() => this.#running.delete(running.id))
       if (outcome.status === 'done') return this.#brokerTakesWork()
       await this.#handBack(job, token, outcome.afterMs)
     } catch (error) {
