@@ -1,6 +1,4 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -22,6 +20,7 @@ import { cryptoRandom } from '../../src/store/random-source.ts'
 import type { Schema } from '../../src/store/schema.ts'
 import { apiCatalogue } from './api-fixture.ts'
 import { addApiToken } from './api-token.ts'
+import { benchDirectory } from './bench-context.ts'
 import { median, round } from './figures.ts'
 import type { LoadResult } from './load.ts'
 
@@ -88,8 +87,7 @@ export async function benchApi({ products, connections, seconds, rounds, print }
 }
 
 async function openCatalogue(products: number, opened: Disposer) {
-  const directory = await mkdtemp(join(tmpdir(), 'keymesh-bench-'))
-  opened.defer(() => rm(directory, { recursive: true, force: true }))
+  const directory = await benchDirectory(opened)
   const env = { KEYMESH_DATA_DIR: join(directory, 'data'), KEYMESH_LOG_LEVEL: 'error', KEYMESH_RATE_LIMIT: '0' }
   const context = await openContext(toConfig({ env, pid: process.pid, hostname: 'bench' }))
   opened.defer(() => context[Symbol.asyncDispose]())

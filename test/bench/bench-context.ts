@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -16,6 +16,8 @@ export type Environment = Readonly<Record<string, string>>
 /** A directory that is gone afterwards. */
 export async function benchDirectory(opened: Disposer): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'keymesh-bench-'))
+  // For root, whose database runs as another user: out of its reach, it would be kept elsewhere and stay.
+  await chmod(directory, 0o711)
   opened.defer(() => rm(directory, { recursive: true, force: true }))
   return directory
 }

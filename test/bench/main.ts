@@ -6,6 +6,7 @@ import { AILMENTS, type Ailment, benchFleet } from './fleet.ts'
 import { benchLatency } from './latency.ts'
 import { benchReconcile } from './reconcile.ts'
 import { benchScaleOut } from './scale-out.ts'
+import { benchSize } from './size.ts'
 import { benchVerify, MEASURED_PROTOCOLS, type MeasuredProtocol } from './verify.ts'
 
 const numbers = (text: string): readonly number[] => text.split(',').map(Number)
@@ -150,4 +151,13 @@ program
       await benchBaseline({ ...options, print })
     },
   )
+program
+  .command('size')
+  .description('what the service costs: on the disk, until it is ready, and in memory with nothing to do')
+  .option('--registrations <count>', 'in the database on which it starts', Number, 1000)
+  .option('--rounds <count>', 'starts', Number, 5)
+  .option('--idle-seconds <seconds>', 'until its memory is looked at', Number, 60)
+  .action(async (options: { registrations: number; rounds: number; idleSeconds: number }) => {
+    await benchSize({ ...options, print })
+  })
 await program.parseAsync(process.argv)

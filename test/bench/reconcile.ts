@@ -1,15 +1,11 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
 import { sql } from 'kysely'
-import { toConfig } from '../../src/config.ts'
-import { type Context, openContext } from '../../src/context.ts'
-import { importPortalFile } from '../../src/store/import-portal-file.ts'
-import { cryptoRandom } from '../../src/store/random-source.ts'
-import { forgetBrokers } from './bench-context.ts'
+import type { Context } from '../../src/context.ts'
+import { Disposer } from '../../src/disposer.ts'
+import { benchDirectory, forgetBrokers, importCatalogue, openBenchContext } from './bench-context.ts'
 import type { ChildResult } from './child.ts'
 import { median, round } from './figures.ts'
 import { benchCatalogue, OBJECTS_PER_REGISTRATION } from './fixture.ts'
@@ -83,31 +79,35 @@ const name = (what: string, { registrations, latencyMs }: { registrations: numbe
   `${what}-${registrations}-at-${latencyMs}ms`
 
 class Bench {
+  readonly #opened: Disposer
   readonly #directory: string
   readonly #sandbox: SandboxProcess
   readonly #context: Context
 
-  private constructor(directory: string, sandbox: SandboxProcess, context: Context) {
+  private constructor(opened: Disposer, directory: string, sandbox: SandboxProcess, context: Context) {
+    this.#opened = opened
     this.#directory = directory
     this.#sandbox = sandbox
     this.#context = context
   }
 
   static async start(registrations: number): Promise<Bench> {
-    const directory = await mkdtemp(join(tmpdir(), 'keymesh-bench-'))
-    const sandbox = await SandboxProcess.start({ brokers: 1 })
-    const env = { KEYMESH_DATA_DIR: join(directory, 'data'), KEYMESH_LOG_LEVEL: 'error' }
-    const context = await openContext(toConfig({ env, pid: process.pid, hostname: 'bench' }))
-    const { db, sealer, now, accountId } = context
-    const dependencies = { db, sealer, random: cryptoRandom, nowMs: now }
-    await importPortalFile(dependencies, accountId, benchCatalogue(sandbox.only, registrations))
-    return new Bench(directory, sandbox, context)
+    const opened = new Disposer()
+    try {
+      const directory = await benchDirectory(opened)
+      const sandbox = await SandboxProcess.start({ brokers: 1 })
+      opened.defer(() => sandbox.stop())
+      const context = await openBenchContext({ KEYMESH_DATA_DIR: join(directory, 'data') }, opened)
+      await importCatalogue(context, benchCatalogue(sandbox.only, registrations))
+      return new Bench(opened, directory, sandbox, context)
+    } catch (error) {
+      await opened.dispose()
+      throw error
+    }
   }
 
-  async close(): Promise<void> {
-    await this.#context[Symbol.asyncDispose]()
-    await this.#sandbox.stop()
-    await rm(this.#directory, { recursive: true, force: true })
+  close(): Promise<void> {
+    return this.#opened.dispose()
   }
 
   /** Everything on the broker, unmeasured. */
