@@ -1,4 +1,4 @@
-import type { AttributeValue, ObjectRef } from '../domain/broker-object.ts'
+import { type AttributeValue, type ObjectRef, objectKey } from '../domain/broker-object.ts'
 import { codeOf, KeymeshError } from '../domain/errors.ts'
 import type { Secret } from '../domain/secret.ts'
 import { level } from './order.ts'
@@ -18,6 +18,8 @@ export interface Applied {
   readonly executed: readonly Action[]
   /** Objects that were certainly not created: never sent, or the broker said that somebody else's has the name. */
   readonly notCreated: readonly ObjectRef[]
+  /** Objects that a write went out for, whatever came of it. */
+  readonly sent: readonly ObjectRef[]
   /** The first failure; steps of its level may have run, later levels have not. */
   readonly error: unknown
 }
@@ -27,15 +29,24 @@ export async function apply(steps: readonly Step[], dependencies: ApplyDependenc
   const runnable = steps.filter((step) => step.decision === 'run').map((step) => step.action)
   const executed: Action[] = []
   const mayExist = new Set<Action>()
+  const sent = new Map<string, ObjectRef>()
+  const run = (action: Action): Promise<void> => {
+    const beforeWrite = async (): Promise<void> => {
+      await dependencies.beforeWrite()
+      const { kind, name } = actionRef(action)
+      sent.set(objectKey({ kind, name }), { kind, name })
+    }
+    return execute(action, { ...dependencies, beforeWrite, mayExist })
+  }
   for (const actions of byLevel(runnable)) {
-    const results = await Promise.allSettled(actions.map((action) => execute(action, { ...dependencies, mayExist })))
+    const results = await Promise.allSettled(actions.map(run))
     executed.push(...actions.filter((_, index) => results[index]?.status === 'fulfilled'))
     const failed = results.find((result) => result.status === 'rejected')
     if (failed === undefined) continue
     const notCreated = runnable.filter((action) => action.type === 'create' && !mayExist.has(action)).map(actionRef)
-    return { executed, notCreated, error: failed.reason }
+    return { executed, notCreated, sent: [...sent.values()], error: failed.reason }
   }
-  return { executed, notCreated: [], error: null }
+  return { executed, notCreated: [], sent: [...sent.values()], error: null }
 }
 
 function byLevel(actions: readonly Action[]): readonly (readonly Action[])[] {

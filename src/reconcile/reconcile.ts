@@ -189,7 +189,7 @@ async function applyAndRecord(
   const { broker, store, now } = dependencies
   const { generation } = facts.registration
   const secrets = secretsOf(planned.plan, store, pair)
-  const { executed, notCreated, error } = await apply(planned.plan.steps, {
+  const { executed, notCreated, sent, error } = await apply(planned.plan.steps, {
     broker,
     beforeWrite: beforeWriteOf(dependencies, { lease, facts }),
     secret: (clientUsername, version) =>
@@ -214,7 +214,13 @@ async function applyAndRecord(
     logins: proved.logins,
   }
   const recorded = await store.finish(lease, finished)
-  if (failed) throw failure
+  // Somebody else has the pair, and knows nothing of what this run still sent.
+  const distrusted = recorded || sent.length === 0 ? Promise.resolve() : store.distrust(pair, sent)
+  if (failed) {
+    await distrusted.catch(() => undefined)
+    throw failure
+  }
+  await distrusted
   if (!recorded) throw supersededError(`the lease of registration ${pair.registrationId}`)
   return { status: 'done', plan: planned.plan, executed: [...revoked, ...executed], logins: proved.logins, proof }
 }

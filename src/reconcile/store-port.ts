@@ -110,6 +110,12 @@ export interface ReconcileStore {
    * conflict, a refusal or an error that stops, or in three errors in a row before the generation was ever reached.
    */
   finish(lease: Lease, run: FinishedRun): Promise<boolean>
+  /**
+   * A run that had lost its lease sent writes for these objects, which may have come after those of the next holder: the
+   * registration's generation is raised, and passwords of client usernames among them are due. A run that was about an
+   * earlier generation leaves them due.
+   */
+  distrust(pair: Pair, objects: readonly ObjectRef[]): Promise<void>
 }
 
 export interface Intent {

@@ -126,21 +126,23 @@ async function confirmLedger(trx: Transaction<Schema>, runs: readonly FinishRequ
       version: confirmation.credentialVersion,
       written: confirmation.passwordWritten,
       reapplied: confirmation.passwordReapplied,
+      generation: run.generation,
       at: timestamp(run.finishedAtMs),
     })),
   )
   if (rows.length === 0) return
-  // A shared object may be confirmed by several runs of one batch: any of them says the same.
+  // A password that became due with a later generation may be due because of what came after this run's. A shared object may be confirmed by several runs of one batch: any of them says the same.
   await sql`
     update ledger l set
       applied = nullif(w.applied, 'null'::jsonb),
       confirmed_credential_version = w.version,
-      password_due = l.password_due and not w.written,
+      password_due = l.password_due and not (w.written and coalesce(w.generation >= p.generation, true)),
       reapplied = w.reapplied or (l.reapplied and l.refused_version = w.version),
       updated_at = w.at
     from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
-      as w("accountId" text, "brokerId" text, kind text, name text, applied jsonb, version integer, written boolean, reapplied boolean,
-           at timestamptz)
+      as w("accountId" text, "brokerId" text, "registrationId" text, kind text, name text, applied jsonb, version integer,
+           written boolean, reapplied boolean, generation bigint, at timestamptz)
+    join pairs p on p.account_id = w."accountId" and p.broker_id = w."brokerId" and p.registration_id = w."registrationId"
     where l.account_id = w."accountId" and l.broker_id = w."brokerId" and l.kind = w.kind and l.name = w.name`.execute(
     trx,
   )

@@ -3,6 +3,7 @@ import type { RegistrationFacts } from '../reconcile/plan-registration.ts'
 import type { Intent, Lease, LoginRecord, Pair, ReconcileStore, StoredSecret } from '../reconcile/store-port.ts'
 import { batched } from './batched.ts'
 import type { Database } from './database.ts'
+import { distrustWrites } from './distrust-writes.ts'
 import { type FinishRequest, finishRuns } from './finish-runs.ts'
 import { acquireLeases, checkLeases, type LeaseCheck, type LeaseRequest } from './leases.ts'
 import { readLogins } from './login-verdicts.ts'
@@ -59,6 +60,7 @@ export function createReconcileStore(
     },
     logins,
     finish: (lease, run) => finish({ lease, run }),
+    distrust: (pair, objects) => distrustWrites(db, pair, objects),
   }
 }
 

@@ -304,6 +304,37 @@ export function reconcileStoreContract(name: string, makeSubject: () => Promise<
       })
     })
 
+    describe('writes that were sent without a lease', () => {
+      const written = confirmation(USER, { credentialVersion: 1, passwordWritten: true })
+
+      it('make the pair lag, and the password due that was among them', async () => {
+        await record(A, [intent(ACL), intent(USER)], { confirmations: [confirmation(ACL), written] })
+        await settle(A)
+        const before = await generation(A)
+        await store.distrust(A, [ACL, USER])
+        expect(await generation(A)).toBe(before + 1)
+        expect(await subject.lagging()).toEqual([A])
+        expect(await ledger(A)).toMatchObject({
+          'aclProfile/app-a': { passwordDue: false },
+          'clientUsername/key-a': { passwordDue: true },
+        })
+      })
+
+      it('leave the password due after a run that had begun before, and not after the next', async () => {
+        await record(A, [intent(USER)], { confirmations: [written] })
+        const begun = await lease(A)
+        const before = await generation(A)
+        await store.distrust(A, [USER])
+        const run = runOf({ generation: before, reachedGeneration: before, confirmations: [written] })
+        expect(await store.finish(begun, run)).toBe(true)
+        expect(await subject.lagging()).toEqual([A])
+        expect(await ledger(A)).toMatchObject({ 'clientUsername/key-a': { passwordDue: true } })
+        await settle(A, { confirmations: [written] })
+        expect(await subject.lagging()).toEqual([])
+        expect(await ledger(A)).toMatchObject({ 'clientUsername/key-a': { passwordDue: false } })
+      })
+    })
+
     describe('secrets', () => {
       it('are those of the registration, with their version', async () => {
         await subject.addPair(B, { 'key-b': 7 })

@@ -265,6 +265,13 @@ export class MemoryStore implements ReconcileStore, SweepStore {
     return true
   }
 
+  async distrust(pair: Pair, objects: readonly ObjectRef[]): Promise<void> {
+    const row = this.row(pair)
+    row.generation += 1
+    row.dueAtMs = null
+    for (const object of objects) if (object.kind === 'clientUsername') this.#amend(pair, object, { passwordDue: true })
+  }
+
   async *settled(broker: BrokerKey): AsyncIterable<readonly RegistrationFacts[]> {
     const rows = this.#rowsOf(broker).filter((row) => isSettled(row) && (isWanted(row) || this.#hasObjects(row)))
     for (const chunk of chunks(rows, this.#chunkSize)) yield chunk.map((row) => this.#factsOf(row))
@@ -316,10 +323,11 @@ export class MemoryStore implements ReconcileStore, SweepStore {
     for (const object of run.ledgerChanges.forget) this.#ledger.delete(this.#ledgerKey(pair, object))
     for (const object of run.ledgerChanges.withdraw) this.#amend(pair, object, { withdrawnAtMs: run.finishedAtMs })
     for (const object of run.ledgerChanges.restore) this.#amend(pair, object, { withdrawnAtMs: null })
+    const isOver = run.generation !== null && run.generation < this.row(pair).generation
     for (const confirmation of run.confirmations) {
       const { object, applied, credentialVersion, passwordWritten, passwordReapplied } = confirmation
       const refused = { refusedLogin: { credentialVersion: credentialVersion ?? 0, reapplied: true } }
-      const cleared = { ...(passwordWritten && { passwordDue: false }), ...(passwordReapplied && refused) }
+      const cleared = { ...(passwordWritten && !isOver && { passwordDue: false }), ...(passwordReapplied && refused) }
       this.#amend(pair, object, { applied, confirmedCredentialVersion: credentialVersion, ...cleared })
     }
   }

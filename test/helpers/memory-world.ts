@@ -115,6 +115,7 @@ export const reconcileStore = (store: MemoryStore): ReconcileStore => ({
   logins: store.logins.bind(store),
   secret: store.secret.bind(store),
   finish: store.finish.bind(store),
+  distrust: store.distrust.bind(store),
 })
 
 /** The port of a broker as a plain object, to replace single methods of. */

@@ -89,7 +89,7 @@ describe('apply', () => {
   it('leaves held steps alone', async () => {
     const { broker, dependencies } = await setUp()
     const held: Step = { action: createUser, disruptive: true, decision: 'held', because: 'so' }
-    expect(await apply([held], dependencies)).toEqual({ executed: [], notCreated: [], error: null })
+    expect(await apply([held], dependencies)).toEqual({ executed: [], notCreated: [], sent: [], error: null })
     expect(broker.writes).toEqual([])
   })
 
@@ -117,6 +117,7 @@ describe('apply', () => {
     })
     const later = create(object('queue', 'later'))
     const applied = await apply(run([...users, later]), dependencies)
+    expect(applied.sent).toEqual(names.map((name) => ({ kind: 'clientUsername', name })))
     expect(applied.notCreated).toEqual([
       object('clientUsername', 'taken', { aclProfileName: 'app' }),
       object('queue', 'later'),
@@ -128,7 +129,7 @@ describe('apply', () => {
     const superseded = supersededError('registration x')
     const beforeWrite = () => Promise.reject(superseded)
     const applied = await apply(run([create(object('aclProfile', 'app'))]), { ...dependencies, beforeWrite })
-    expect(applied).toMatchObject({ executed: [], error: superseded, notCreated: [{ name: 'app' }] })
+    expect(applied).toMatchObject({ executed: [], sent: [], error: superseded, notCreated: [{ name: 'app' }] })
     expect(broker.writes).toEqual([])
   })
 

@@ -43,6 +43,7 @@ function dying(world: MemoryWorld, call: keyof ReconcileStore, when: 'before' | 
     logins: guarded('logins', store.logins.bind(store)),
     secret: guarded('secret', store.secret.bind(store)),
     finish: guarded('finish', store.finish.bind(store)),
+    distrust: guarded('distrust', store.distrust.bind(store)),
   }
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { BrokerObject } from '../../src/domain/broker-object.ts'
 import { KeymeshError } from '../../src/domain/errors.ts'
 import type { ReconcileStore } from '../../src/reconcile/store-port.ts'
-import { reconcileStore, worldOf } from '../helpers/memory-world.ts'
+import { ledgerOf, reconcileStore, worldOf } from '../helpers/memory-world.ts'
 import { accessRequest, credential, GUARANTEED, PAIR, registrationOf } from '../helpers/sample.ts'
 
 const KEY = 'key-of-parcel-app'
@@ -48,6 +48,24 @@ describe('a run', () => {
       code: 'SUPERSEDED',
     })
     expect(store.runs).toEqual([])
+  })
+
+  it('has its passwords written again when they may have come after those of the next holder', async () => {
+    const world = worldOf(guaranteed())
+    const { store, broker } = world
+    const finish: ReconcileStore['finish'] = async (lease, run) => {
+      world.nowMs += 31_000
+      await world.run()
+      return store.finish(lease, run)
+    }
+    const late = world.run(PAIR, { store: { ...reconcileStore(store), finish } })
+    await expect(late).rejects.toMatchObject({ code: 'SUPERSEDED' })
+    expect(store.row(PAIR).reachedGeneration).toBeLessThan(store.row(PAIR).generation)
+    expect(ledgerOf(world)[`clientUsername/${KEY}`]).toMatchObject({ passwordDue: true })
+    const writes = broker.writes.length
+    await world.run()
+    expect(broker.writes.slice(writes)).toMatchObject([{ operation: 'update', name: KEY, withPassword: true }])
+    expect(ledgerOf(world)[`clientUsername/${KEY}`]).toMatchObject({ passwordDue: false })
   })
 
   it('stops writing in the middle when its lease goes to another', async () => {
