@@ -1,13 +1,16 @@
 import process from 'node:process'
 import { Command, InvalidArgumentError } from 'commander'
-import { benchApi } from './api.ts'
-import { benchBaseline } from './baseline.ts'
-import { AILMENTS, type Ailment, benchFleet } from './fleet.ts'
-import { benchLatency } from './latency.ts'
+import { type ApiBenchOptions, benchApi } from './api.ts'
+import { type BaselineBenchOptions, benchBaseline } from './baseline.ts'
+import { AILMENTS, benchFleet, type FleetBenchOptions } from './fleet.ts'
+import { benchLatency, type LatencyBenchOptions } from './latency.ts'
 import { benchReconcile } from './reconcile.ts'
 import { benchScaleOut } from './scale-out.ts'
-import { benchSize } from './size.ts'
-import { benchVerify, MEASURED_PROTOCOLS, type MeasuredProtocol } from './verify.ts'
+import { benchSize, type SizeBenchOptions } from './size.ts'
+import { benchVerify, MEASURED_PROTOCOLS, type VerifyBenchOptions } from './verify.ts'
+
+/** What a bench is told on the command line. */
+type Flags<Options> = Omit<Options, 'print'>
 
 const numbers = (text: string): readonly number[] => text.split(',').map(Number)
 const print = (line: object): void => {
@@ -46,7 +49,7 @@ program
   .option('--connections <count>', 'connections of the client', Number, 10)
   .option('--seconds <count>', 'of each measurement', Number, 4)
   .option('--rounds <count>', 'measurements of each side', Number, 5)
-  .action(async (options: { products: number; connections: number; seconds: number; rounds: number }) => {
+  .action(async (options: Flags<ApiBenchOptions>) => {
     await benchApi({ ...options, print })
   })
 program
@@ -61,16 +64,9 @@ program
   )
   .option('--concurrency <count>', 'logins at a time', Number, 16)
   .option('--rounds <count>', 'measured pairs of each protocol', Number, 3)
-  .action(
-    async (options: {
-      credentials: number
-      protocols: readonly MeasuredProtocol[]
-      concurrency: number
-      rounds: number
-    }) => {
-      await benchVerify({ ...options, print })
-    },
-  )
+  .action(async (options: Flags<VerifyBenchOptions>) => {
+    await benchVerify({ ...options, print })
+  })
 program
   .command('latency')
   .description('from an access request over the API to the login with its credential: idle, and under sweeps')
@@ -80,18 +76,9 @@ program
   .option('--every-ms <ms>', 'between two access requests', Number, 250)
   .option('--latency-ms <ms>', 'of the brokers', Number, 20)
   .option('--rounds <count>', 'measurements of each side', Number, 1)
-  .action(
-    async (options: {
-      brokers: number
-      registrations: number
-      requests: number
-      everyMs: number
-      latencyMs: number
-      rounds: number
-    }) => {
-      await benchLatency({ ...options, print })
-    },
-  )
+  .action(async (options: Flags<LatencyBenchOptions>) => {
+    await benchLatency({ ...options, print })
+  })
 program
   .command('fleet')
   .description('first apply on the healthy brokers of a fleet, against the same without the sick ones beside them')
@@ -101,18 +88,9 @@ program
   .option('--latency-ms <ms>', 'of the healthy brokers', Number, 20)
   .option('--ailments <names>', 'separated by commas', namesOf(AILMENTS), AILMENTS)
   .option('--rounds <count>', 'measured pairs of each ailment', Number, 3)
-  .action(
-    async (options: {
-      brokers: number
-      sick: number
-      registrations: number
-      latencyMs: number
-      ailments: readonly Ailment[]
-      rounds: number
-    }) => {
-      await benchFleet({ ...options, print })
-    },
-  )
+  .action(async (options: Flags<FleetBenchOptions>) => {
+    await benchFleet({ ...options, print })
+  })
 program
   .command('scale-out')
   .description('first apply by one worker process and by several')
@@ -141,23 +119,16 @@ program
   .option('--latency-ms <ms>', 'of the broker', Number, 20)
   .option('--limited-registrations <count>', 'where requests are limited', Number, 20)
   .option('--requests-per-second <count>', 'the limit', Number, 10)
-  .action(
-    async (options: {
-      registrations: number
-      latencyMs: number
-      limitedRegistrations: number
-      requestsPerSecond: number
-    }) => {
-      await benchBaseline({ ...options, print })
-    },
-  )
+  .action(async (options: Flags<BaselineBenchOptions>) => {
+    await benchBaseline({ ...options, print })
+  })
 program
   .command('size')
   .description('what the service costs: on the disk, until it is ready, and in memory with nothing to do')
   .option('--registrations <count>', 'in the database on which it starts', Number, 1000)
   .option('--rounds <count>', 'starts', Number, 5)
   .option('--idle-seconds <seconds>', 'until its memory is looked at', Number, 60)
-  .action(async (options: { registrations: number; rounds: number; idleSeconds: number }) => {
+  .action(async (options: Flags<SizeBenchOptions>) => {
     await benchSize({ ...options, print })
   })
 await program.parseAsync(process.argv)
