@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -164,6 +164,8 @@ async function start(story: DemoStory, opened: Disposer) {
   story.step('Starting an embedded database and three simulated brokers')
   const dataDirectory = await mkdtemp(join(tmpdir(), 'keymesh-demo-'))
   opened.defer(() => rm(dataDirectory, { recursive: true, force: true }))
+  // For root, whose database runs as another user: out of its reach, it would be kept elsewhere and stay.
+  await chmod(dataDirectory, 0o711)
   const sandbox = await startSandbox({ brokers: 3, common: { msgVpnName: 'rail', logins: ALL_LOGIN_PORTS } })
   opened.defer(() => sandbox.close())
   const context = await openContext(demoConfig(dataDirectory))
