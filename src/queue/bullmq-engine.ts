@@ -32,6 +32,8 @@ export interface BullEngine {
   workerClosed(): void
   maxConnections(): number
   close(): Promise<void>
+  /** After a `close` that does not end: lets go of what can be let go of. */
+  abandon(): void
 }
 
 /** Events are not used; the engines keep a few for tools that look at the queue. */

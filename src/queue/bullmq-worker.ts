@@ -5,10 +5,13 @@ import type { BullmqQueue } from './bullmq-queue.ts'
 import { backoffMs, type RetryPolicy } from './job-options.ts'
 import type { JobProcessor, JobWorker, QueueObserver, RunningJob, WorkerOptions } from './job-queue.ts'
 import { QueueWait, type WaitPolicy } from './queue-wait.ts'
+import { settlesWithin } from './settles-within.ts'
 
 const PROGRESS_EVERY_MS = 1_000
 /** After its signal was aborted a job gets this long to hand itself back. */
 const ABORT_PATIENCE_MS = 5_000
+/** A worker without a job says goodbye to its engine in far less. */
+const IDLE_PATIENCE_MS = 2_000
 /** A limit that is never met: without one the library does not look at pauses that `rateLimit` asked for. */
 const NO_LIMIT = { max: 1_000_000_000, duration: 1_000 }
 
@@ -83,9 +86,13 @@ export class BullmqWorker implements JobWorker {
   }
 
   async #close(patienceMs: number): Promise<boolean> {
-    const closed = this.#worker.close().then(() => true)
+    const closed = this.#worker.close()
     try {
-      if (await settlesWithin(closed, patienceMs)) return true
+      const idleMs = Math.min(patienceMs, IDLE_PATIENCE_MS)
+      if (await settlesWithin(closed, idleMs)) return true
+      // With nothing at work here it is the engine that is away, and who knows for how long.
+      if (this.#running.size === 0) return true
+      if (await settlesWithin(closed, patienceMs - idleMs)) return true
       this.#stop.abort(new Error('the process is stopping'))
       return await settlesWithin(closed, ABORT_PATIENCE_MS)
     } finally {
@@ -178,14 +185,4 @@ export class BullmqWorker implements JobWorker {
       },
     }
   }
-}
-
-async function settlesWithin(promise: Promise<boolean>, withinMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, withinMs, false)
-  })
-  const settled = await Promise.race([promise, timeout])
-  clearTimeout(timer)
-  return settled
 }

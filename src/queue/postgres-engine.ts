@@ -42,6 +42,8 @@ export async function openPostgresEngine(options: PostgresEngineOptions): Promis
     workerClosed: () => resize(-1),
     maxConnections: () => options.baseConnections + workers,
     close: () => pool.end(),
+    // Connections end with the process.
+    abandon: () => undefined,
   }
 }
 

@@ -7,6 +7,7 @@ import type { JobWorker, QueueBackend, QueueObserver } from './job-queue.ts'
 import { openPostgresEngine } from './postgres-engine.ts'
 import { DEFAULT_WAIT, type WaitPolicy } from './queue-wait.ts'
 import { openRedisEngine } from './redis-engine.ts'
+import { settlesWithin } from './settles-within.ts'
 
 export interface QueueBackendOptions {
   /** The service's database, over TCP. Used when no `redisUrl` is given. */
@@ -26,6 +27,7 @@ export interface QueueBackendOptions {
 }
 
 const CLOSE_PATIENCE_MS = 10_000
+const ENGINE_PATIENCE_MS = 5_000
 const LOOK_AT_CLOCK_EVERY_MS = 5_000
 
 /**
@@ -62,8 +64,9 @@ function backendOn(engine: BullEngine, dependencies: WorkerDependencies): QueueB
   const close = async (): Promise<void> => {
     clearInterval(timer)
     await Promise.all([...workers].map((worker) => worker.close(CLOSE_PATIENCE_MS)))
-    await Promise.all([...opened.values()].map(({ bull }) => bull.close()))
-    await engine.close()
+    // An engine that is away says no goodbye, and is not waited for.
+    const closed = Promise.all([...opened.values()].map(({ bull }) => bull.close())).then(() => engine.close())
+    if (!(await settlesWithin(closed, ENGINE_PATIENCE_MS))) engine.abandon()
   }
   const queue = (name: string): BullmqQueue => {
     const known = opened.get(name)

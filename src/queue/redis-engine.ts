@@ -39,5 +39,6 @@ export async function openRedisEngine({ redisUrl, prefix, onError }: RedisEngine
       if (connection.status === 'ready') await connection.quit()
       else connection.disconnect()
     },
+    abandon: () => connection.disconnect(),
   }
 }

@@ -2,6 +2,7 @@ import { KEEP_TICKS_SECONDS } from './job-options.ts'
 import type { QueueBackend } from './job-queue.ts'
 import { CATALOGUE_QUEUE, REGISTRATIONS_QUEUE } from './queue-names.ts'
 import { CronTicks, checkCron, tickJobId } from './schedule-ticks.ts'
+import { settlesWithin } from './settles-within.ts'
 
 export type ScheduleName =
   | 'poll-catalogue'
@@ -122,19 +123,10 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     },
     async stop() {
       clearInterval(timer)
-      await settled([...running.values()], STOP_PATIENCE_MS)
+      await settlesWithin(Promise.all(running.values()), STOP_PATIENCE_MS)
       for (const cron of crons.values()) cron[Symbol.dispose]()
     },
   }
-}
-
-async function settled(work: readonly Promise<void>[], withinMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const patience = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, withinMs)
-  })
-  await Promise.race([Promise.all(work), patience])
-  clearTimeout(timer)
 }
 
 const QUEUE_OF = {

@@ -25,6 +25,8 @@ export interface DatabaseOptions {
 // int8 as a number: generations, versions and ids of ours stay far below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text))
 
+const CLOSE_PATIENCE_MS = 3_000
+
 /**
  * A connection that breaks while it is lent out tells its query, and itself as an error that nobody listens to, which
  * would end the process.
@@ -51,9 +53,15 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
   })
   survivePoolErrors(pool)
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
-  const close = (): Promise<void> => {
+  const close = async (): Promise<void> => {
     closing = true
-    return db.destroy()
+    // A server that is silent does not let its connections go; they end with the process.
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, CLOSE_PATIENCE_MS)
+    })
+    await Promise.race([db.destroy(), patience])
+    clearTimeout(timer)
   }
   return { db, pool, close }
 }

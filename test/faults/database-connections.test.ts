@@ -25,6 +25,27 @@ const errorOf = (work: Promise<unknown>): Promise<unknown> =>
 const SLEEPERS = `from pg_stat_activity where query like 'select pg_sleep%' and datname = current_database()`
 
 /** An error that nobody listens to fails the run, whatever these tests say. */
+describe('connections to a database that is silent', () => {
+  it('do not hold up those who want to end', async () => {
+    const { proxy, connectionString } = await proxied()
+    await using _ = proxy
+    const { db, close } = openDatabase({ connectionString, maxConnections: 2, onIdleError: () => undefined })
+    const observer = { onError: () => undefined, onJobFailed: () => undefined }
+    const backend = await openQueueBackend({ connectionString, observer })
+    await sql`select 1`.execute(db)
+    const worker = backend.worker('some-queue', async () => ({ status: 'done' }), { concurrency: 1 })
+    await backend.queue('some-queue').counts()
+    await proxy.set({ kind: 'silent' })
+    const query = errorOf(sql`select 1`.execute(db))
+    const counts = errorOf(backend.queue('some-queue').counts())
+    await worker.close(100)
+    await Promise.all([backend.close(), close()])
+    proxy.resetAll()
+    expect(await query).toBeInstanceOf(Error)
+    expect(await counts).toBeInstanceOf(Error)
+  })
+})
+
 describe('a database connection that breaks', () => {
   it('under a query fails the query, and the next one works', async () => {
     const { proxy, connectionString } = await proxied()
