@@ -2,6 +2,7 @@ import type { Enqueuer } from '../src/queue/enqueue.ts'
 import type { JobName } from '../src/queue/job-payloads.ts'
 import type { JobProcessor, JobWorker, QueueBackend } from '../src/queue/job-queue.ts'
 import { brokerQueue, CATALOGUE_QUEUE, REGISTRATIONS_QUEUE } from '../src/queue/queue-names.ts'
+import { settlesWithin } from '../src/queue/settles-within.ts'
 import { DONE } from './job-handler.ts'
 import type { JobServices } from './job-services.ts'
 import { runJob } from './run-job.ts'
@@ -42,6 +43,7 @@ const SINGLE_JOBS: ReadonlySet<string> = new Set<JobName>([
   'retire-expired',
   'prune-records',
 ])
+const FOLLOW_PATIENCE_MS = 2_000
 /** A broker that left the list gives its jobs this long. */
 const REMOVED_PATIENCE_MS = 10_000
 
@@ -100,7 +102,8 @@ export async function startWorkers(options: StartWorkersOptions): Promise<Worker
     async close(patienceMs) {
       closed = true
       clearInterval(timer)
-      await following?.catch(() => undefined)
+      // It makes no worker any more; a database that is silent is not waited for.
+      if (following !== undefined) await settlesWithin(following, FOLLOW_PATIENCE_MS).catch(() => undefined)
       const clean = await Promise.all([...shared, ...brokers.values()].map((worker) => worker.close(patienceMs)))
       await Promise.all(leaving)
       return clean.every((each) => each)

@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest'
+import type { JobServices } from '../../jobs/job-services.ts'
+import { startWorkers } from '../../jobs/start-workers.ts'
+import type { QueueBackend } from '../../src/queue/job-queue.ts'
+
+it('workers end when they are told, though the store does not answer who the brokers are', async () => {
+  const closed: string[] = []
+  const backend: Pick<QueueBackend, 'worker'> = {
+    worker: (queueName) => ({
+      queueName,
+      setConcurrency: () => undefined,
+      close: async () => {
+        closed.push(queueName)
+        return true
+      },
+    }),
+  }
+  let asked = 0
+  const services: Pick<JobServices, 'usableBrokers'> = {
+    usableBrokers: () => {
+      asked += 1
+      return asked === 1 ? Promise.resolve([]) : new Promise(() => undefined)
+    },
+  }
+  const workers = await startWorkers({
+    backend: backend as QueueBackend,
+    services: services as JobServices,
+    enqueue: { registration: async () => true, pairs: async () => true, sweep: async () => true },
+    followEveryMs: 60_000,
+    onError: (what, error) => expect.fail(`${what}: ${String(error)}`),
+  })
+  void workers.followBrokers()
+  expect(await workers.close(1_000)).toBe(true)
+  expect(closed).toEqual(['catalogue', 'registrations'])
+})
