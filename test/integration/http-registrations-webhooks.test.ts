@@ -121,7 +121,7 @@ describe('webhooks', () => {
     })
     await importFile(api, api.accountId, file)
     await call('POST', '/by-file/webhooks', HOOK)
-    await importFile(api, api.accountId, { ...file, registrations: [] }, { prune: true, confirmedDeletions: 2 })
+    await importFile(api, api.accountId, { ...file, registrations: [] }, { prune: true, confirmedDeletions: 1 })
     expect((await call('GET', '/by-file')).status).toBe(404)
     await importFile(api, api.accountId, file)
     expect((await call('GET', '/by-file/webhooks')).body.data).toEqual([])

@@ -19,11 +19,11 @@ describe('access requests on PostgreSQL', () => {
   afterEach(() => world[Symbol.asyncDispose]())
 
   describe('an access request becomes LIVE', () => {
-    it('when every broker of the registration reached its generation', async () => {
+    it('when every broker of its product reached the generation of the registration', async () => {
       const second = pairOf('app-a', 'broker2')
       await world.addPair(second)
       await world.run()
-      expect(await world.requestStates()).toEqual(['APPROVED', 'APPROVED'])
+      expect(await world.requestStates()).toEqual(['LIVE', 'APPROVED'])
       await world.run(second)
       expect(await world.requestStates()).toEqual(['LIVE', 'LIVE'])
     })
@@ -66,7 +66,7 @@ describe('access requests on PostgreSQL', () => {
     it('not while a broker is in conflict', async () => {
       world.broker.put({ ...USER, attributes: { enabled: true } }, 'theirs')
       await world.run()
-      expect(await world.requestStates()).toEqual(['APPROVED'])
+      expect(await world.requestStates()).toEqual(['ERROR'])
     })
   })
 
