@@ -25,7 +25,12 @@ it('workers end when they are told, though the store does not answer who the bro
   const workers = await startWorkers({
     backend: backend as QueueBackend,
     services: services as JobServices,
-    enqueue: { registration: async () => true, pairs: async () => true, sweep: async () => true },
+    enqueue: {
+      registration: async () => true,
+      pairs: async () => true,
+      sweep: async () => true,
+      verify: async () => true,
+    },
     followEveryMs: 60_000,
     onError: (what, error) => expect.fail(`${what}: ${String(error)}`),
   })
