@@ -12,6 +12,7 @@ export interface WritePoint {
 export interface TappedWrite {
   readonly method: string
   readonly path: string
+  readonly body: string
   /** The SEMP session of who sent it: one for each process. */
   readonly session: string
 }
@@ -58,7 +59,7 @@ export class SempTap implements AsyncDisposable {
     this.#url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** Resolves when a write is stopped there; all that come later are stopped before the broker gets them. */
+  /** Resolves when that write is stopped; all that come later are stopped before the broker gets them. */
   hold(point: WritePoint): Promise<void> {
     this.#point = point
     this.#writes = 0
@@ -67,10 +68,19 @@ export class SempTap implements AsyncDisposable {
     })
   }
 
+  /** Stops nothing more, and keeps what was withheld until the answer is called. */
+  keep(): () => void {
+    this.#point = null
+    const withheld = this.#withheld
+    this.#withheld = []
+    return () => {
+      for (const pass of withheld) pass()
+    }
+  }
+
   /** Passes on what was withheld, and stops nothing more. Who sent it may be gone: the broker gets it all the same. */
   release(): void {
-    this.#point = null
-    for (const pass of this.#withheld.splice(0)) pass()
+    this.keep()()
   }
 
   /** Stops nothing more, and forgets what was withheld. */
@@ -98,14 +108,15 @@ export class SempTap implements AsyncDisposable {
         this.#forward({ method, url, headers, body }, response)
         return
       }
-      const write = { method, path: url.split('?')[0] ?? '', session: headers.cookie ?? '' }
+      const write = { method, path: url.split('?')[0] ?? '', body: body.toString(), session: headers.cookie ?? '' }
       this.#options.onWrite?.(write, 'came')
       response.once('close', () => this.#options.onWrite?.(write, 'answered'))
       this.#writes += 1
       const moment = this.#momentOf(this.#writes)
+      const reach = this.#writes === this.#point?.write ? this.#reach : () => undefined
       if (moment === 'before') {
         this.#withheld.push(() => this.#forward({ method, url, headers, body }, response))
-        this.#reach()
+        reach()
         return
       }
       this.#forward({ method, url, headers, body }, response, (send) => {
@@ -114,7 +125,7 @@ export class SempTap implements AsyncDisposable {
           return
         }
         this.#withheld.push(send)
-        this.#reach()
+        reach()
       })
     })
   }
