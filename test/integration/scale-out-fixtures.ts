@@ -19,17 +19,20 @@ export class Replicas implements AsyncDisposable {
   readonly tap: SempTap
   readonly writes: readonly WriteOnItsWay[]
   readonly #opened: Disposer
+  readonly #listeners: (() => void)[]
 
   private constructor(parts: {
     readonly mesh: TestMesh
     readonly tap: SempTap
     readonly writes: readonly WriteOnItsWay[]
     readonly opened: Disposer
+    readonly listeners: (() => void)[]
   }) {
     this.mesh = parts.mesh
     this.tap = parts.tap
     this.writes = parts.writes
     this.#opened = parts.opened
+    this.#listeners = parts.listeners
   }
 
   static async open(registrations: readonly PortalRegistration[], options: MeshOptions = {}): Promise<Replicas> {
@@ -38,6 +41,7 @@ export class Replicas implements AsyncDisposable {
       const mesh = await withMesh({ sandbox: { logins: { mqtt: 0 } }, ...options })
       opened.defer(() => mesh[Symbol.asyncDispose]())
       const writes: WriteOnItsWay[] = []
+      const listeners: (() => void)[] = []
       const open = new Map<TappedWrite, WriteOnItsWay>()
       const onWrite = (write: TappedWrite, moment: 'came' | 'answered'): void => {
         if (moment === 'came') {
@@ -48,6 +52,7 @@ export class Replicas implements AsyncDisposable {
         }
         const found = open.get(write)
         if (found !== undefined) found.answeredAtMs = performance.now()
+        for (const listener of listeners) listener()
       }
       const tap = await startSempTap(mesh.broker().url, { onWrite })
       opened.defer(() => tap[Symbol.asyncDispose]())
@@ -56,7 +61,7 @@ export class Replicas implements AsyncDisposable {
         management: broker.management && { ...broker.management, url: tap.url, requestTimeoutMs: 120_000 },
       }))
       await mesh.import({ brokers, ...ordersPortal(brokers, registrations) })
-      return new Replicas({ mesh, tap, writes, opened })
+      return new Replicas({ mesh, tap, writes, opened, listeners })
     } catch (error) {
       await opened.dispose()
       throw error
@@ -71,8 +76,9 @@ export class Replicas implements AsyncDisposable {
     return context
   }
 
-  defer(dispose: () => Promise<unknown>): void {
-    this.#opened.defer(dispose)
+  /** Called when the broker has done a write. */
+  onAnswer(listener: () => void): void {
+    this.#listeners.push(listener)
   }
 
   /** Pairs of writes to one registration that were on their way at once, from two replicas. */
