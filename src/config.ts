@@ -154,7 +154,11 @@ const SETTINGS = {
   ],
   KEYMESH_MAX_TOPICS: [integer(1000, 1, 100_000), 'Most topics of a registration in one direction.', '1000'],
   KEYMESH_MAX_DELETES: [integer(200, 1, 100_000), 'Most objects that one plan may delete without being asked.', '200'],
-  KEYMESH_LEASE: [duration('30s'), 'How long a silent worker keeps a registration on a broker to itself.', '30s'],
+  KEYMESH_LEASE: [
+    duration('30s'),
+    'How long a silent worker keeps a registration on a broker to itself; much the same on all replicas.',
+    '30s',
+  ],
   KEYMESH_CONCURRENCY: [integer(64, 2, 256), 'Registrations reconciled side by side on one broker.', '64'],
   KEYMESH_POLL_CRON: [cron('*/15 * * * * *'), 'When lagging registrations are looked for.', '*/15 * * * * *'],
   KEYMESH_SWEEP_CRON: [cron('0 * * * *'), 'When every broker is fully reconciled.', '0 * * * *'],
