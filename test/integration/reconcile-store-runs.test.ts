@@ -71,7 +71,8 @@ describe('runs on PostgreSQL', () => {
         ...world.dependencies(PAIR, world.store, 'sweeper'),
         sweepStore: world.sweepStore,
         concurrency: 2,
-        proveEveryMs: 1, maxListings: 100,
+        proveEveryMs: 1,
+        maxListings: 100,
       }
       expect(await sweepBroker(all, { broker: PAIR, trigger: 'sweep' })).toMatchObject({ changed: 1, failed: 0 })
     })
