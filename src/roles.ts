@@ -3,6 +3,7 @@ import type { Context } from './context.ts'
 import { errorLine } from './domain/errors.ts'
 import { startServer } from './http/server.ts'
 import { createEnqueuer, type Enqueuer } from './queue/enqueue.ts'
+import { ErrorRepeats } from './queue/error-repeats.ts'
 import type { QueueBackend } from './queue/job-queue.ts'
 import { openQueueBackend } from './queue/queue-backend.ts'
 import { checkCron, tickIntervalMs } from './queue/schedule-ticks.ts'
@@ -20,14 +21,19 @@ export interface OpenQueue {
 }
 
 export async function openQueue({ config, connectionString, log, now }: Context): Promise<OpenQueue> {
+  const repeats = new ErrorRepeats()
   const backend = await openQueueBackend({
     connectionString,
     ...(config.redisUrl === null ? {} : { redisUrl: config.redisUrl }),
     // A job that nobody works on any more comes back when its registration's lease is over.
     stalledIntervalMs: config.leaseMs,
     observer: {
-      onError: (queue, error) =>
-        log.warn({ event: 'queue.error', queue, error: errorLine(error) }, 'The queue met an error'),
+      onError: (queue, error) => {
+        const line = errorLine(error)
+        const untold = repeats.tell(line)
+        if (untold !== null)
+          log.warn({ event: 'queue.error', queue, error: line, repeated: untold }, 'The queue met an error')
+      },
       onJobFailed: (failure) => log.warn({ event: 'job.failed', ...failure }, 'A job failed'),
     },
     now,

@@ -1,7 +1,8 @@
-import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq'
+import { createPostgresBackend, Queue, runMigrations } from 'bullmq'
 import pg from 'pg'
 import { KeymeshError } from '../domain/errors.ts'
 import { type BullEngine, EVENTS } from './bullmq-engine.ts'
+import { PacedWorker } from './paced-worker.ts'
 
 /** The library's own schema, beside the service's tables. With a pool of ours it looks for this name. */
 export const QUEUE_SCHEMA = 'bullmq'
@@ -37,7 +38,7 @@ export async function openPostgresEngine(options: PostgresEngineOptions): Promis
     newQueue: (name) => new Queue(name, { connection: pool, streams: EVENTS }, createPostgresBackend),
     newWorker(name, processor, workerOptions) {
       resize(1)
-      return new Worker(name, processor, { ...workerOptions, connection: pool }, createPostgresBackend)
+      return new PacedWorker(name, processor, { ...workerOptions, connection: pool }, createPostgresBackend)
     },
     workerClosed: () => resize(-1),
     maxConnections: () => options.baseConnections + workers,

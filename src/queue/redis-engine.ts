@@ -1,6 +1,7 @@
-import { Queue, Worker } from 'bullmq'
+import { Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { type BullEngine, EVENTS } from './bullmq-engine.ts'
+import { PacedWorker } from './paced-worker.ts'
 
 export interface RedisEngineOptions {
   readonly redisUrl: string
@@ -28,7 +29,7 @@ export async function openRedisEngine({ redisUrl, prefix, onError }: RedisEngine
     newQueue: (name) => new Queue(name, { connection, prefix, streams: EVENTS }),
     newWorker(name, processor, options) {
       workers += 1
-      return new Worker(name, processor, { ...options, connection, prefix })
+      return new PacedWorker(name, processor, { ...options, connection, prefix })
     },
     workerClosed() {
       workers -= 1

@@ -118,3 +118,42 @@ describe('a database connection that breaks', () => {
     await backend.close()
   })
 })
+
+describe('a queue whose engine refuses', () => {
+  it('is not asked many times a second, and works again when it does', async () => {
+    const { pool, connectionString } = database()
+    const errors: string[] = []
+    const observer = {
+      onError: (_queue: string, { message }: Error) => void errors.push(message),
+      onJobFailed: () => undefined,
+    }
+    const backend = await openQueueBackend({ connectionString, observer })
+    const ran: string[] = []
+    const worker = backend.worker(
+      'refused',
+      async ({ name }) => {
+        ran.push(name)
+        return { status: 'done' }
+      },
+      { concurrency: 2 },
+    )
+    await backend.queue('refused').add([{ name: 'prune-records', payload: {} }])
+    await until('it works', () => (ran.length === 1 ? true : null))
+    await pool.query(`
+      create function bullmq.refuse() returns trigger language plpgsql as
+        $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$;
+      create trigger refuse before update on bullmq.job for each row execute function bullmq.refuse()`)
+    await backend.queue('refused').add([{ name: 'prune-records', payload: {} }])
+    try {
+      await until('it is refused', () => (errors.length >= 2 ? true : null))
+      const before = errors.length
+      await new Promise((resolve) => setTimeout(resolve, 3_000))
+      expect(errors.length - before).toBeLessThanOrEqual(8)
+    } finally {
+      await pool.query('drop trigger refuse on bullmq.job')
+    }
+    await until('it works again', () => (ran.length === 2 ? true : null))
+    await worker.close(5_000)
+    await backend.close()
+  })
+})
