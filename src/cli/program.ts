@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander'
 import { readEnv, toConfig } from '../config.ts'
 import { openContext } from '../context.ts'
 import { codeOf, InvalidInputError, KeymeshError } from '../domain/errors.ts'
+import { databaseTrouble } from '../store/database-trouble.ts'
 import { adoptCommand } from './adopt.ts'
 import type { CommandDependencies } from './command.ts'
 import { confirmCommand } from './confirm.ts'
@@ -97,7 +98,8 @@ function inheriting(command: Command, parent: Command): Command {
   return command
 }
 
-function report(error: unknown, streams: Streams): Status {
+function report(thrown: unknown, streams: Streams): Status {
+  const error = databaseTrouble(thrown) ?? thrown
   // Commander has printed help, the version, or what is wrong with the arguments.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   if (error instanceof KeymeshError) {

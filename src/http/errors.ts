@@ -3,6 +3,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { codeOf, fateOf, InvalidInputError, KeymeshError, type Problem } from '../domain/errors.ts'
+import { databaseTrouble } from '../store/database-trouble.ts'
 
 /** Every error answer, whatever went wrong. */
 export const errorAnswer = z
@@ -51,12 +52,9 @@ const STATUS_OF_CODE: Readonly<Record<string, number>> = {
   // A concurrent request made or removed what this one rests on.
   '23503': 409,
   '23505': 409,
-  // Serialisation failure, deadlock, too many connections, shutdown: the same request may work in a moment.
+  // Serialisation failure, deadlock: the same request may work in a moment.
   '40001': 503,
   '40P01': 503,
-  '53300': 503,
-  '57P01': 503,
-  '57P03': 503,
 }
 
 /** Said when the error's own words are for the log only. */
@@ -109,6 +107,7 @@ function statusOf(error: unknown): number {
   const known = STATUS_OF_CODE[code]
   if (known !== undefined) return known
   if (error instanceof KeymeshError) return fateOf(error) === 'stop' ? 500 : 503
+  if (databaseTrouble(error) !== null) return 503
   const own = (error as Partial<FastifyError> | null)?.statusCode
   // Of Fastify and its plugins: theirs count while they blame the request.
   return typeof own === 'number' && own >= 400 && own < 500 ? own : 500
