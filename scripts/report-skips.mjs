@@ -2,13 +2,26 @@
 // Exit status: 0 all passed and every skip has a reason that holds on this machine, 1 otherwise.
 // Usage: node scripts/report-skips.mjs REPORT.json
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
-import { relative, sep } from 'node:path'
+import { existsSync, mkdtempSync, readFileSync, rmdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const repository = fileURLToPath(new URL('../', import.meta.url))
 
 const runs = (program) => spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0
+
+/** Only a privileged user may, and not in every container. */
+function canMount() {
+  const directory = mkdtempSync(join(tmpdir(), 'keymesh-mount-'))
+  try {
+    const mounts = spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', directory], { stdio: 'ignore' }).status === 0
+    if (mounts) spawnSync('umount', [directory], { stdio: 'ignore' })
+    return mounts
+  } finally {
+    rmdirSync(directory)
+  }
+}
 const sourceOf = (file) => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')
 
 /** Why a test may be skipped: when the reason holds on this machine, and for which tests. */
@@ -22,6 +35,11 @@ const REASONS = [
     reason: 'REDIS_URL is not set and there is no redis-server',
     holds: () => process.env.REDIS_URL === undefined && !runs('redis-server') && !runs('valkey-server'),
     explains: ({ name }) => /redis/i.test(name),
+  },
+  {
+    reason: 'a tmpfs cannot be mounted, so no disk can be full',
+    holds: () => !canMount(),
+    explains: ({ name }) => /disk is full/.test(name),
   },
   {
     reason: 'mosquitto-clients are not installed',

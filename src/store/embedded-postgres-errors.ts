@@ -14,6 +14,24 @@ export function databaseStartError(what: string, detail: string, cause?: unknown
   })
 }
 
+/** It ended although nobody stopped it. */
+export function databaseLostError(exit: {
+  readonly code: number | null
+  readonly signal: string | null
+  readonly output: string
+}): KeymeshError {
+  const isFull = DISK_FULL.test(exit.output)
+  const why = isFull ? 'there is no space left on its disk' : (exit.signal ?? `status ${exit.code}`)
+  return new KeymeshError({
+    code: isFull ? 'DISK_FULL' : 'DATABASE_LOST',
+    fate: 'stop',
+    message: `The embedded database ended by itself (${why}).`,
+    hint: isFull
+      ? 'Free some disk space and start Keymesh again; what was committed is kept.'
+      : 'What was committed is kept; start Keymesh again. The log holds its last lines.',
+  })
+}
+
 /** The operating system's error of one path. */
 export function directoryError(what: string, path: string, error: unknown): KeymeshError {
   if (error instanceof KeymeshError) return error
@@ -25,9 +43,11 @@ export function errnoOf(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined
 }
 
+const DISK_FULL = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded|Check free disk space/i
+
 const KNOWN: readonly { pattern: RegExp; code: string; hint: string }[] = [
   {
-    pattern: /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded|Check free disk space/i,
+    pattern: DISK_FULL,
     code: 'DISK_FULL',
     hint: 'Free some disk space and start again; what was committed is kept.',
   },

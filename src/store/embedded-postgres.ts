@@ -7,8 +7,8 @@ import { type ClusterHome, clusterHome, openDataDirectory } from './data-directo
 import { type DataDirectoryLock, tryLockDirectory } from './data-directory-lock.ts'
 import { postgresBinaries } from './embedded-postgres-binaries.ts'
 import { openCluster, SUPERUSER, writeFileAtomically } from './embedded-postgres-cluster.ts'
-import { directoryError, errnoOf } from './embedded-postgres-errors.ts'
-import { type PostgresServer, type ServerExit, startServer } from './embedded-postgres-server.ts'
+import { databaseLostError, directoryError, errnoOf } from './embedded-postgres-errors.ts'
+import { type PostgresServer, startServer } from './embedded-postgres-server.ts'
 import { canReach, type ServerUser, serverUserFor } from './embedded-postgres-user.ts'
 
 const DATABASE = 'keymesh'
@@ -141,7 +141,7 @@ function handleOf(
   const lost = new Promise<KeymeshError>((resolve) => {
     void server.exited.then((exit) => {
       if (stopping !== undefined) return
-      const error = databaseLost(exit)
+      const error = databaseLostError(exit)
       options.log.error({ code: exit.code, signal: exit.signal, output: exit.output }, error.message)
       resolve(error)
     })
@@ -214,15 +214,6 @@ async function createDatabase(port: number, password: string): Promise<void> {
 
 function urlOf(port: number, password: string, database: string = DATABASE): string {
   return `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`
-}
-
-function databaseLost(exit: ServerExit): KeymeshError {
-  return new KeymeshError({
-    code: 'DATABASE_LOST',
-    fate: 'stop',
-    message: `The embedded database ended by itself (${exit.signal ?? `status ${exit.code}`}).`,
-    hint: 'What was committed is kept; start Keymesh again. The log holds its last lines.',
-  })
 }
 
 function outOfReach(directory: string, user: ServerUser): KeymeshError {

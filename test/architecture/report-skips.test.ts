@@ -56,6 +56,11 @@ describe('the report of a test run', () => {
     })
   })
 
+  it('says why no disk could be full', () => {
+    const { status, before } = report([{ tests: [passed, ['skipped', 'a service whose disk is full goes on']] }], true)
+    expect([status, before]).toEqual([0, 'skipped 1: a tmpfs cannot be mounted, so no disk can be full'])
+  })
+
   it('fails on a skip without a known reason', () => {
     const { status, last, before } = report([{ tests: [passed, ['pending', 'the queue runs jobs']] }], true)
     expect([status, last]).toEqual([1, '1 passed, 0 failed, 1 skipped'])
