@@ -235,3 +235,33 @@ describe('after all', () => {
     expect(await world.mesh.drift({ openOnly: true })).toEqual([])
   })
 })
+
+describe('a backup from before a registration was deleted, and its grace period over', () => {
+  it("brings back what is not ours any more: that is told, left alone, and in nobody else's way", async () => {
+    await using running = await startRunningMesh({ brokers: 2, env: { KEYMESH_GRACE_PERIOD: '1s' } })
+    const { mesh } = running
+    await running.import(ordersPortal(running.brokers, [client('same'), client('deleted')]))
+    await running.start()
+    await running.settled([0, 1])
+    const { state } = running.sandbox(0)
+    const backup = backUp(state)
+    await running.import({ registrations: [client('same')] }, { prune: true, confirmedDeletions: 1 })
+    await until('all of it is gone', async () => {
+      const rows = await mesh.context.db.selectFrom('ledger').select('name').execute()
+      const isGone = !state.clientUsernames.has(keyOf('deleted')) && !state.aclProfiles.has('deleted')
+      return isGone && !rows.some(({ name }) => name.includes('deleted')) ? true : null
+    })
+    restore(state, backup)
+    const told = await until('a sweep tells of it', async () => {
+      const query = mesh.context.db.selectFrom('broker_status').select('lookalikes').where('broker_id', '=', 'broker-1')
+      const text = JSON.stringify((await query.executeTakeFirstOrThrow()).lookalikes)
+      return text.includes(keyOf('deleted')) ? text : null
+    })
+    expect(JSON.parse(told)).toMatchObject({ count: 2 })
+    await running.settled([0, 1])
+    expect(state.clientUsernames.get(keyOf('deleted'))?.enabled).toBe(true)
+    expect(state.checkLogin(keyOf('same'), givenSecretOf('same'))).toBe('accepted')
+    expect(await mesh.drift({ openOnly: true })).toEqual([])
+    await running.expectSecretsInPlace()
+  }, 60_000)
+})
