@@ -7,6 +7,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: 'forks',
-    maxWorkers: 2,
+    // More than cores: most tests wait, for a database, a deadline or a process.
+    maxWorkers: 4,
   },
 })
