@@ -28,7 +28,7 @@ export interface QueueBackendOptions {
 
 const CLOSE_PATIENCE_MS = 10_000
 const ENGINE_PATIENCE_MS = 5_000
-const LOOK_AT_CLOCK_EVERY_MS = 5_000
+const LOOK_AT_CLOCK_EVERY_MS = 1_000
 
 /**
  * BullMQ on PostgreSQL, or on Redis or Valkey when `redisUrl` is given. Only what works on both is used: no queue events,

@@ -157,7 +157,9 @@ export class RunningMesh implements AsyncDisposable {
       const rows = (await open()).map(({ registration, broker, state, reason }) =>
         [registration, broker, state, reason].join(' '),
       )
-      throw new Error(`${String(error)}:\n${rows.join('\n')}`)
+      throw new Error(
+        `${String(error)}:\n${rows.join('\n')}\nthe worker logged last:\n${this.log.split('\n').slice(-20).join('\n')}`,
+      )
     }
   }
 
