@@ -11,6 +11,8 @@ export interface LogContext {
 export type LogLine = Readonly<Record<string, unknown>>
 
 const WARN = 40
+/** A machine that is busy with something else for as long as a lease: the job runs again, and nothing else follows. */
+const MOST_LOST_LOCKS = 5
 const MOST_KEPT = 50
 
 /** Reads the log of every service as it is written: keeps what nothing explains, and all of it in a file. */
@@ -22,6 +24,7 @@ export class LogWatch {
   warnings = 0
   readonly #file: WriteStream
   readonly #context: () => LogContext
+  #lostLocks = 0
 
   constructor(file: string, context: () => LogContext) {
     this.#file = createWriteStream(file)
@@ -36,7 +39,8 @@ export class LogWatch {
       const name = [line.event, line.code].filter((part) => part !== undefined).join(' ')
       this.warnings += 1
       this.counts.set(name, (this.counts.get(name) ?? 0) + 1)
-      if (!isExplained(line, this.#context())) this.#keep(text)
+      if (isLostLock(line)) this.#lostLocks += 1
+      if (isLostLock(line) ? this.#lostLocks > MOST_LOST_LOCKS : !isExplained(line, this.#context())) this.#keep(text)
     }
   }
 
@@ -62,6 +66,13 @@ function parsed(text: string): LogLine | null {
 const ALWAYS: ReadonlySet<string> = new Set(['SUPERSEDED', 'ALREADY_EXISTS', 'NOT_FOUND'])
 /** A job that stops in the middle. */
 const AT_RESTART: ReadonlySet<string> = new Set(['ABORTED', 'BROKER_CLOSED'])
+
+/** In the words of the queue's library, of the queue itself or of a job that could not be given back. */
+const isLostLock = ({ event, error, message }: LogLine): boolean =>
+  (event === 'queue.error' || event === 'job.failed') &&
+  LOST_LOCK.test(String(event === 'queue.error' ? error : message))
+
+const LOST_LOCK = /^(could not renew lock|Lock mismatch) for job /
 
 /** Whether a warning or an error is what one of the faults, or a restart, has to lead to. */
 export function isExplained(line: LogLine, { faultsOf, isRestarting }: LogContext): boolean {
