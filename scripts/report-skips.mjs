@@ -42,6 +42,11 @@ const REASONS = [
     explains: ({ name }) => /disk is full/.test(name),
   },
   {
+    reason: 'KEYMESH_TEST_SOAK is not set',
+    holds: () => process.env.KEYMESH_TEST_SOAK === undefined,
+    explains: ({ file }) => file === 'test/soak/soak.test.ts',
+  },
+  {
     reason: 'mosquitto-clients are not installed',
     holds: () => spawnSync('mosquitto_pub', ['--help'], { stdio: 'ignore' }).error !== undefined,
     explains: ({ file }) => file === 'test/e2e/mosquitto.test.ts',

@@ -145,7 +145,7 @@ const mutation: fc.Arbitrary<Mutate> = fc.oneof(
   ),
   fc.constant<Mutate>((value) => [value]),
   fc.constant<Mutate>((value) => ({ value })),
-  fc.constant<Mutate>((value) => (typeof value === 'string' ? Number(value) : String(value))),
+  fc.constant<Mutate>((value) => (typeof value === 'string' ? Number(value) : JSON.stringify(value))),
   fc.constant<Mutate>(() => undefined),
 )
 
