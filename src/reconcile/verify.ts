@@ -61,7 +61,11 @@ export async function verifyLogins(
   if (protocols.length === 0) return []
   const known = executed.length > 0 ? [] : await store.logins(pair)
   const open = ready.flatMap(({ key, version }) => {
-    const wanted = protocols.filter((protocol) => isOpen(known, key, version, protocol))
+    const wanted = openProtocols(
+      protocols,
+      known.filter(({ consumerKey: each }) => each === key),
+      version,
+    )
     return wanted.length === 0 ? [] : [{ key, version, protocols: wanted }]
   })
   const credentials = await Promise.all(
@@ -89,9 +93,15 @@ function readyCredentials({ plan, desired }: PlannedRegistration): readonly { ke
     .map(([name, version]) => ({ key: consumerKey(name), version }))
 }
 
-function isOpen(known: readonly LoginRecord[], key: ConsumerKey, version: number, protocol: Protocol): boolean {
-  const last = known.find((record) => record.consumerKey === key && record.protocol === protocol)
-  return last === undefined || last.credentialVersion !== version || blocksLive(last.verdict)
+/** After a refusal all of them: only beside one that is taken does it show that the password is right. */
+function openProtocols(
+  protocols: readonly Protocol[],
+  known: readonly LoginRecord[],
+  version: number,
+): readonly Protocol[] {
+  const ofVersion = known.filter(({ credentialVersion }) => credentialVersion === version)
+  if (ofVersion.some(({ verdict }) => blocksLive(verdict))) return protocols
+  return protocols.filter((protocol) => !ofVersion.some((login) => login.protocol === protocol))
 }
 
 /** What the logins of one run come to. */

@@ -154,6 +154,11 @@ describe('a login that the broker refuses', () => {
     expect(outcome).toMatchObject({ proof: { result: 'refused' } })
     expect(world.store.runs).toHaveLength(1)
     expect(lastRun(world)?.reason).toContain('accepts the same password over mqtt')
+    const written = passwordWrites(world)
+    await run()
+    await world.sweep({ verifier })
+    expect(passwordWrites(world)).toBe(written)
+    expect(lastRun(world)?.reason).toContain('accepts the same password over mqtt')
   })
 
   it('is a sweep’s finding and a sweep’s repair', async () => {
