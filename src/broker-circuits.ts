@@ -10,7 +10,7 @@ const FRESH_MS = 1_000
 
 interface Known {
   readonly untilMs: number
-  /** Failures that the next success has to forget. */
+  /** Other processes may have recorded failures, which the next success has to forget. */
   readonly failed: boolean
 }
 
@@ -68,7 +68,7 @@ export class BrokerCircuits {
     const admitted = await admit(db, broker, prober, nowMs)
     switch (admitted.to) {
       case 'run':
-        this.#closed.set(nameOf(broker), { untilMs: nowMs + FRESH_MS, failed: known?.failed ?? true })
+        this.#closed.set(nameOf(broker), { untilMs: nowMs + FRESH_MS, failed: true })
         return null
       case 'probe':
         return prober
