@@ -1,13 +1,10 @@
 import type { Protocol } from '../domain/catalogue.ts'
 import type { RegistrationId } from '../domain/ids.ts'
 import { concurrently } from './concurrently.ts'
-import type { ReconcileStore } from './store-port.ts'
+import { type ProveConfirmedDependencies, proveConfirmed } from './prove-confirmed.ts'
 import type { BrokerKey, DueLogin, SweepStore } from './sweep-port.ts'
-import type { Verifier } from './verify.ts'
 
-export interface RotationDependencies {
-  readonly verifier: Verifier
-  readonly store: Pick<ReconcileStore, 'secret'>
+export interface RotationDependencies extends ProveConfirmedDependencies {
   readonly sweepStore: Pick<SweepStore, 'dueLogins' | 'recordLogins'>
   readonly now: () => number
   /** Each credential is proved once in this time. */
@@ -38,20 +35,10 @@ export async function rotateLogins(
 
   const probe = async (chunk: readonly DueLogin[]): Promise<void> => {
     signal?.throwIfAborted()
-    const credentials = await Promise.all(
-      chunk.map(async ({ pair, consumerKey, version, checkedAtMs }) => {
-        const stored = await store.secret(pair, consumerKey)
-        const secret = stored?.version === version ? stored.secret : null
-        return { pair, consumerKey, version, secret, protocols: [longestAgo(protocols, checkedAtMs)] }
-      }),
-    )
-    const known = credentials.flatMap(({ secret, ...rest }) => (secret === null ? [] : [{ ...rest, secret }]))
-    const pairOf = new Map(known.map(({ consumerKey, pair }) => [consumerKey, pair]))
-    const logins = (await verifier.prove(broker, known, signal && { signal })).flatMap((login) => {
-      const pair = pairOf.get(login.consumerKey)
-      return pair === undefined ? [] : [{ pair, login }]
+    const logins = await proveConfirmed({ verifier, store, sweepStore }, broker, chunk, {
+      protocolsOf: ({ checkedAtMs }) => [longestAgo(protocols, checkedAtMs)],
+      ...(signal && { signal }),
     })
-    await sweepStore.recordLogins(logins)
     probed += logins.length
     for (const { pair, login } of logins) if (login.verdict.outcome === 'rejected') refused.add(pair.registrationId)
   }

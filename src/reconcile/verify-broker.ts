@@ -1,13 +1,12 @@
 import type { Protocol } from '../domain/catalogue.ts'
 import type { RegistrationId } from '../domain/ids.ts'
 import { provesLogin } from '../domain/verdict.ts'
-import type { LoginControl, LoginRecord, Pair, ReconcileStore } from './store-port.ts'
-import type { BrokerKey, ConfirmedLogin, SweepStore } from './sweep-port.ts'
-import type { CredentialToProve, Verifier } from './verify.ts'
+import { type ProveConfirmedDependencies, proveConfirmed } from './prove-confirmed.ts'
+import type { LoginControl, LoginRecord, Pair } from './store-port.ts'
+import type { BrokerKey, SweepStore } from './sweep-port.ts'
+import type { Verifier } from './verify.ts'
 
-export interface VerifyBrokerDependencies {
-  readonly verifier: Verifier
-  readonly store: Pick<ReconcileStore, 'secret'>
+export interface VerifyBrokerDependencies extends ProveConfirmedDependencies {
   readonly sweepStore: Pick<SweepStore, 'confirmedLogins' | 'recordLogins'>
 }
 
@@ -41,34 +40,17 @@ export async function* verifyBroker(
   if (protocols.length === 0) return
   let isFirst = true
   for await (const chunk of sweepStore.confirmedLogins(broker, registrationId ?? null, signal)) {
-    const credentials = await toProve(store, chunk, protocols)
-    const pairOf = new Map(chunk.map(({ consumerKey, pair }) => [consumerKey, pair]))
-    const proved = await verifier.prove(broker, credentials, signal && { signal })
-    signal?.throwIfAborted()
-    const logins = proved.flatMap((login) => {
-      const pair = pairOf.get(login.consumerKey)
-      return pair === undefined ? [] : [{ pair, login }]
-    })
-    await sweepStore.recordLogins(logins)
+    const prove = { protocolsOf: () => protocols, ...(signal && { signal }) }
+    const logins = await proveConfirmed({ verifier, store, sweepStore }, broker, chunk, prove)
     for (const { pair, login } of logins) yield { type: 'login', pair, login }
     if (!isFirst || logins.length === 0) continue
     isFirst = false
-    yield* tryWrongPasswords(verifier, broker, { protocols, logins: proved, ...(signal && { signal }) })
+    yield* tryWrongPasswords(verifier, broker, {
+      protocols,
+      logins: logins.map(({ login }) => login),
+      ...(signal && { signal }),
+    })
   }
-}
-
-async function toProve(
-  store: Pick<ReconcileStore, 'secret'>,
-  chunk: readonly ConfirmedLogin[],
-  protocols: readonly Protocol[],
-): Promise<readonly CredentialToProve[]> {
-  const credentials = await Promise.all(
-    chunk.map(async ({ pair, consumerKey, version }): Promise<readonly CredentialToProve[]> => {
-      const stored = await store.secret(pair, consumerKey)
-      return stored?.version === version ? [{ consumerKey, version, secret: stored.secret, protocols }] : []
-    }),
-  )
-  return credentials.flat()
 }
 
 interface WrongPasswords {
