@@ -25,6 +25,19 @@ export interface PortalFile {
   readonly lineOf?: (path: string) => number
 }
 
+/** What every entry of a file is added to. */
+export const emptyPortalFile = (file: string): PortalFile => ({
+  file,
+  environments: [],
+  eventMeshes: [],
+  brokers: [],
+  applicationDomains: [],
+  eventApis: [],
+  products: [],
+  registrations: [],
+  warnings: [],
+})
+
 export interface PortalEnvironment {
   readonly id: string
   readonly name: string

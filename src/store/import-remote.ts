@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../domain/errors.ts'
 import { brokerId } from '../domain/ids.ts'
-import type { PortalBroker, PortalFile } from '../domain/portal-file.ts'
+import { emptyPortalFile, type PortalBroker, type PortalFile } from '../domain/portal-file.ts'
 import type { RemoteCatalogue } from '../domain/remote-catalogue.ts'
 import { inCatalogueTransaction } from './catalogue-transaction.ts'
 import { mayWritePass, readFollowed, recordPass, type UnmanagedBroker } from './followed-catalogues.ts'
@@ -52,7 +52,7 @@ export async function importRemoteCatalogue(
   if (pass === null) return { ...shown(await planRemote(task)), raised: [], superseded: false }
   const result = await inCatalogueTransaction(db, accountId, (trx) => writeRemote({ ...task, db: trx }, pass)).catch(
     (error: unknown) => {
-      throw translated(error, emptyFile(options.origin))
+      throw translated(error, emptyPortalFile(`The catalogue of ${options.origin}`))
     },
   )
   if (result.changes.length >= LARGE_IMPORT) await refreshStatistics(db)
@@ -199,15 +199,3 @@ async function withMessaging(
     })),
   )
 }
-
-const emptyFile = (origin: string): PortalFile => ({
-  file: `The catalogue of ${origin}`,
-  environments: [],
-  eventMeshes: [],
-  brokers: [],
-  applicationDomains: [],
-  eventApis: [],
-  products: [],
-  registrations: [],
-  warnings: [],
-})

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { InvalidInputError, type Problem } from '../domain/errors.ts'
 import type { AccountId } from '../domain/ids.ts'
-import type { PortalFile } from '../domain/portal-file.ts'
+import { emptyPortalFile, type PortalFile } from '../domain/portal-file.ts'
 import type { Secret } from '../domain/secret.ts'
 import { inCatalogueTransaction } from './catalogue-transaction.ts'
 import type { Database } from './database.ts'
@@ -51,17 +51,7 @@ export async function editPortal(dependencies: ImportDependencies, edit: PortalE
   })
 }
 
-const NOTHING: PortalFile = {
-  file: 'The request',
-  environments: [],
-  eventMeshes: [],
-  brokers: [],
-  applicationDomains: [],
-  eventApis: [],
-  products: [],
-  registrations: [],
-  warnings: [],
-}
+const NOTHING = emptyPortalFile('The request')
 
 async function applyEdit(dependencies: ImportDependencies, edit: PortalEdit): Promise<readonly string[]> {
   const { db, sealer } = dependencies
