@@ -63,7 +63,8 @@ export type ReconcileOutcome =
 /**
  * One registration on one broker, the whole sentence of DESIGN section 4:
  * take the lease, gather what the store knows, observe the broker, plan, record the intent, apply, log in, record the
- * outcome. A password that the broker refuses is written once more. A failure is recorded on the pair and thrown on; running again is always safe.
+ * outcome. A password that the broker refuses is written once more. A failure is recorded on the pair and thrown on;
+ * running again is always safe.
  */
 export async function reconcileRegistration(
   dependencies: ReconcileDependencies,

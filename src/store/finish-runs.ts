@@ -131,7 +131,8 @@ async function confirmLedger(trx: Transaction<Schema>, runs: readonly FinishRequ
     })),
   )
   if (rows.length === 0) return
-  // A password that became due with a later generation may be due because of what came after this run's. A shared object may be confirmed by several runs of one batch: any of them says the same.
+  // A password that became due with a later generation may be due because of what came after this run's. A shared object
+  // may be confirmed by several runs of one batch: any of them says the same.
   await sql`
     update ledger l set
       applied = nullif(w.applied, 'null'::jsonb),
