@@ -147,3 +147,12 @@ export const supersededError = (what: string): KeymeshError =>
     message: `${what} changed, or another worker took over, while it was being reconciled.`,
     hint: 'The next run starts from the new state; nothing needs to be done.',
   })
+
+/** A credential moved to this registration, and a run of the one that had it may still write to its object. */
+export const stillInUseError = ({ kind, name }: ObjectRef, registrationId: string): KeymeshError =>
+  new KeymeshError({
+    code: 'SUPERSEDED',
+    fate: 'retry',
+    message: `${kind} ${name} was registration ${registrationId}'s until now, and a run of that one is under way.`,
+    hint: 'The next run takes it over; nothing needs to be done.',
+  })

@@ -112,7 +112,7 @@ async function reconcileOnce(
   }
   const { generation } = facts.registration
   const leased = { lease, facts }
-  const { planned, disabled } = await prepare(dependencies, request, leased).catch(async (error: unknown) => {
+  const { planned, moved, disabled } = await prepare(dependencies, request, leased).catch(async (error: unknown) => {
     // What stands in the way of the plan does not keep a credential alive that ended.
     const more = await disableStaying(revoking(dependencies, request, leased), facts).catch((failure: unknown) =>
       failed(failure, generation),
@@ -121,7 +121,7 @@ async function reconcileOnce(
     return failed(error, generation, { stepsRun: done.length, confirmations: confirmDisabled(facts, done) })
   })
   const revoked = [...before.disabled, ...disabled]
-  return applyAndRecord(dependencies, request, { ...leased, planned, revoked, run: { ...start, generation } })
+  return applyAndRecord(dependencies, request, { ...leased, planned, moved, revoked, run: { ...start, generation } })
 }
 
 const revoking = (dependencies: ReconcileDependencies, { signal }: ReconcileRequest, leased: Leased) => ({
@@ -164,19 +164,21 @@ async function prepare(
   dependencies: ReconcileDependencies,
   request: ReconcileRequest,
   { lease, facts }: Leased,
-): Promise<{ readonly planned: PlannedRegistration; readonly disabled: readonly Action[] }> {
+): Promise<Pick<Prepared, 'planned' | 'moved'> & { readonly disabled: readonly Action[] }> {
   const planned = await planNow(dependencies, facts, request.signal)
   await dependencies.meet?.()
-  await dependencies.store.intend(lease, intents(planned, facts))
+  const moved = await dependencies.store.intend(lease, intents(planned, facts))
   const revoke = revoking(dependencies, request, { lease, facts })
   const disabled = planned.plan.refused === null ? [] : await disableStaying(revoke, facts)
-  return { planned, disabled }
+  return { planned, moved, disabled }
 }
 
 type RunStart = Pick<FinishedRun, 'runId' | 'trigger' | 'startedAtMs' | 'generation'>
 
 interface Prepared extends Leased {
   readonly planned: PlannedRegistration
+  /** Another registration's until now. */
+  readonly moved: readonly ObjectRef[]
   /** What was switched off before, or beside, the plan. */
   readonly revoked: readonly Action[]
   readonly run: RunStart
@@ -185,7 +187,7 @@ interface Prepared extends Leased {
 async function applyAndRecord(
   dependencies: ReconcileDependencies,
   { pair, signal }: ReconcileRequest,
-  { lease, facts, planned, revoked, run }: Prepared,
+  { lease, facts, planned, moved, revoked, run }: Prepared,
 ): Promise<ReconcileOutcome> {
   const { broker, store, now } = dependencies
   const { generation } = facts.registration
@@ -210,7 +212,7 @@ async function applyAndRecord(
     stepsRun: revoked.length + executed.length,
     stepsHeld: planned.plan.steps.filter((step) => step.decision === 'held').length,
     confirmations: [...confirmations(planned, ledgerOf(facts.ledger), executed), ...confirmDisabled(facts, revoked)],
-    ledgerChanges: ledgerChanges(planned, facts, { executed, notCreated }),
+    ledgerChanges: ledgerChanges(planned, facts, { executed, notCreated, moved }),
     drift: withVerdicts(driftRecords(planned.plan, executed, failed), proved),
     logins: proved.logins,
   }
@@ -351,15 +353,16 @@ function intents({ plan, adopt }: PlannedRegistration, facts: RegistrationFacts)
 
 /**
  * Rows of objects that the run deleted are forgotten too, and so are intents of this run that came to nothing: who
- * creates an object of that name later is not us. A refused plan changes nothing.
+ * creates an object of that name later is not us. One that another registration had until now may be what its last run
+ * still made. A refused plan changes nothing.
  */
 function ledgerChanges(
   { plan, ledgerChanges: changes }: PlannedRegistration,
   facts: RegistrationFacts,
-  { executed, notCreated }: Pick<Applied, 'executed' | 'notCreated'>,
+  { executed, notCreated, moved }: Pick<Applied, 'executed' | 'notCreated'> & Pick<Prepared, 'moved'>,
 ): LedgerChanges {
   if (plan.refused !== null) return { forget: [], withdraw: [], restore: [] }
-  const known = new Set(facts.ledger.map(({ object }) => objectKey(object)))
+  const known = new Set([...facts.ledger.map(({ object }) => object), ...moved].map(objectKey))
   const deleted = executed.filter(({ type }) => type === 'delete').map(actionRef)
   // Another registration may have intended, and made, the same shared profile.
   const unmade = notCreated.filter((ref) => ref.kind !== 'clientProfile' && !known.has(objectKey(ref)))

@@ -98,9 +98,10 @@ export interface ReconcileStore {
   mayWrite(lease: Lease, generation: number, ttlMs: number): Promise<boolean>
   /**
    * The intent to create, after the object was seen absent and before it is sent; or an adoption. Writes nothing when
-   * the lease was lost: `mayWrite` says so next.
+   * the lease was lost: `mayWrite` says so next. Answers which objects were another registration's until now: a
+   * credential moved. Throws SUPERSEDED while a run of that registration is under way.
    */
-  intend(lease: Lease, entries: readonly Intent[]): Promise<void>
+  intend(lease: Lease, entries: readonly Intent[]): Promise<readonly ObjectRef[]>
   /** What the last probes of the registration's live credentials on the broker said. */
   logins(pair: Pair): Promise<readonly LoginRecord[]>
   secret(pair: Pair, consumerKey: ConsumerKey): Promise<StoredSecret | null>

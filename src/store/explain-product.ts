@@ -90,12 +90,13 @@ export async function explainBrokerUse(
   return facts === undefined ? null : namedExplanation(facts)
 }
 
-const namedExplanation = (facts: BrokerFactsForUse): NamedBrokerExplanation => ({
+export const namedExplanation = (facts: BrokerFactsForUse): NamedBrokerExplanation => ({
   id: facts.id,
   ...explainBroker(facts),
 })
 
-async function readBrokerFacts(
+/** Of those of these ids that the account has. */
+export async function readBrokerFacts(
   db: Database,
   accountId: string,
   ids: readonly string[],

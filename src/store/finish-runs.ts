@@ -94,6 +94,9 @@ async function releasePairs(trx: Transaction<Schema>, requests: readonly FinishR
   return new Set(updated.map((row) => row.index))
 }
 
+/** The object of a credential that moved to another registration during the run is that one's now. */
+const stillOwned = sql`(l.registration_id is null or l.registration_id = w."registrationId")`
+
 async function changeLedger(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<void> {
   const changes = runs.flatMap(({ lease, run }) =>
     (['forget', 'withdraw', 'restore'] as const).flatMap((change) =>
@@ -108,8 +111,9 @@ async function changeLedger(trx: Transaction<Schema>, runs: readonly FinishReque
   )
   if (changes.length === 0) return
   const w = sql`jsonb_to_recordset(${JSON.stringify(changes)}::jsonb)
-    as w("accountId" text, "brokerId" text, change text, kind text, name text, at timestamptz)`
-  const same = sql`l.account_id = w."accountId" and l.broker_id = w."brokerId" and l.kind = w.kind and l.name = w.name`
+    as w("accountId" text, "brokerId" text, "registrationId" text, change text, kind text, name text, at timestamptz)`
+  const same = sql`l.account_id = w."accountId" and l.broker_id = w."brokerId" and l.kind = w.kind and l.name = w.name
+    and ${stillOwned}`
   await sql`delete from ledger l using ${w} where ${same} and w.change = 'forget'`.execute(trx)
   await sql`
     update ledger l set withdrawn_at = case w.change when 'withdraw' then w.at end, updated_at = w.at
@@ -144,9 +148,8 @@ async function confirmLedger(trx: Transaction<Schema>, runs: readonly FinishRequ
       as w("accountId" text, "brokerId" text, "registrationId" text, kind text, name text, applied jsonb, version integer,
            written boolean, reapplied boolean, generation bigint, at timestamptz)
     join pairs p on p.account_id = w."accountId" and p.broker_id = w."brokerId" and p.registration_id = w."registrationId"
-    where l.account_id = w."accountId" and l.broker_id = w."brokerId" and l.kind = w.kind and l.name = w.name`.execute(
-    trx,
-  )
+    where l.account_id = w."accountId" and l.broker_id = w."brokerId" and l.kind = w.kind and l.name = w.name
+      and ${stillOwned}`.execute(trx)
 }
 
 function driftRows(runs: readonly FinishRequest[]) {

@@ -489,6 +489,25 @@ const lookalikes = `
 alter table broker_status add column lookalikes jsonb;
 `
 
+const recordsByTime = `
+-- Lists by time, newest first, and the counts of an hour or a day read one range of an index, whatever they are filtered by.
+drop index drift_by_time;
+create index drift_by_detection on drift (account_id, detected_at, id) include (broker_id, kind);
+create index drift_by_repair on drift (account_id, repaired_at) include (broker_id, kind) where repaired_at is not null;
+create index drift_by_broker on drift (account_id, broker_id, detected_at, id) include (kind);
+create index drift_by_kind on drift (account_id, kind, detected_at, id);
+create index drift_by_registration on drift (account_id, registration_id, detected_at, id);
+create index drift_by_run on drift (run_id);
+create index drift_by_repairing_run on drift (repaired_by_run_id) where repaired_by_run_id is not null;
+create index runs_by_account on runs (account_id, started_at, id);
+create index runs_by_registration on runs (account_id, registration_id, started_at, id);
+-- What is rare among the many runs of registrations that end well.
+create index runs_sweeps on runs (account_id, started_at, id) where kind = 'sweep';
+create index runs_asked_for on runs (account_id, trigger, started_at, id) where trigger in ('operator', 'revocation');
+create index runs_not_well on runs (account_id, outcome, started_at, id) where outcome not in ('in-sync', 'done');
+create index product_versions_by_event_api on product_version_event_apis (account_id, event_api_id, event_api_version);
+`
+
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'catalogue', sql: catalogue },
   { version: 2, name: 'registrations', sql: registrations },
@@ -504,4 +523,5 @@ export const migrations: readonly Migration[] = [
   { version: 12, name: 'sweep memory', sql: sweepMemory },
   { version: 13, name: 'declared registrations', sql: declaredRegistrations },
   { version: 14, name: 'lookalikes', sql: lookalikes },
+  { version: 15, name: 'records by time', sql: recordsByTime },
 ]

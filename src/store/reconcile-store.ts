@@ -1,4 +1,6 @@
 import { sql } from 'kysely'
+import type { ObjectRef } from '../domain/broker-object.ts'
+import { stillInUseError } from '../reconcile/apply.ts'
 import type { RegistrationFacts } from '../reconcile/plan-registration.ts'
 import type { Intent, Lease, LoginRecord, Pair, ReconcileStore, StoredSecret } from '../reconcile/store-port.ts'
 import { batched } from './batched.ts'
@@ -30,7 +32,7 @@ export function createReconcileStore(
   const acquire = batched<LeaseRequest, Lease | null>((requests) => acquireLeases(relaxed, requests))
   const facts = batched<Pair, RegistrationFacts | null>((pairs) => loadRegistrationFacts(db, pairs))
   const check = batched<LeaseCheck, boolean>((checks) => checkLeases(db, checks))
-  const intend = batched<IntentRequest, undefined>((requests) => recordIntents(db, requests))
+  const intend = batched<IntentRequest, readonly FormerOwner[]>((requests) => recordIntents(db, requests))
   const secret = batched<SecretRequest, SealedSecret | null>((requests) => readSealedSecrets(db, requests))
   const logins = batched<Pair, readonly LoginRecord[]>((pairs) => readLogins(db, pairs))
   const grow = watchGrowth(relaxed)
@@ -53,7 +55,13 @@ export function createReconcileStore(
     acquire: (pair, holder, ttlMs) => acquire({ pair, holder, ttlMs }),
     facts,
     mayWrite,
-    intend: (lease, intents) => (intents.length === 0 ? Promise.resolve() : intend({ lease, intents })),
+    intend: async (lease, intents) => {
+      if (intents.length === 0) return []
+      const owners = await intend({ lease, intents })
+      const busy = owners.find(({ isBusy }) => isBusy)
+      if (busy !== undefined) throw stillInUseError(busy.object, busy.registrationId)
+      return owners.map(({ object }) => object)
+    },
     secret: async (pair, key) => {
       const { accountId, registrationId } = pair
       return open(sealer, pair, await secret({ accountId, registrationId, consumerKey: key }))
@@ -75,8 +83,19 @@ interface IntentRequest {
   readonly intents: readonly Intent[]
 }
 
-async function recordIntents(db: Database, requests: readonly IntentRequest[]): Promise<readonly undefined[]> {
-  const rows = requests.flatMap(({ lease, intents }) =>
+/** Another registration whose row an intent takes over: its credential moved. */
+interface FormerOwner {
+  readonly object: ObjectRef
+  readonly registrationId: string
+  /** A run of it is under way, so the row stays. */
+  readonly isBusy: boolean
+}
+
+async function recordIntents(
+  db: Database,
+  requests: readonly IntentRequest[],
+): Promise<readonly (readonly FormerOwner[])[]> {
+  const intended = requests.flatMap(({ lease, intents }, index) =>
     intents.map(({ object, shared, origin }) => ({
       ...lease.pair,
       token: lease.token,
@@ -84,24 +103,55 @@ async function recordIntents(db: Database, requests: readonly IntentRequest[]): 
       kind: object.kind,
       name: object.name,
       origin,
+      index,
     })),
   )
   // A shared profile may be intended by two registrations at once: the row stays. A row of another registration is of a
-  // credential that moved: its object was seen absent just now, so it is ours to create.
-  await sql`
-    insert into ledger (account_id, broker_id, kind, name, registration_id, origin)
-    select distinct on (w."accountId", w."brokerId", w.kind, w.name) w."accountId", w."brokerId", w.kind, w.name,
-      case when not w.shared then w."registrationId" end, w.origin
-    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
-      as w("accountId" text, "brokerId" text, "registrationId" text, token bigint, shared boolean, kind text, name text,
-           origin text)
-    join pairs p on p.account_id = w."accountId" and p.broker_id = w."brokerId" and p.registration_id = w."registrationId"
-      and p.lease_token = w.token and p.lease_until > now()
-    on conflict (account_id, broker_id, kind, name) do update
-    set registration_id = excluded.registration_id, origin = excluded.origin, applied = null,
-        confirmed_credential_version = null, password_due = false, refused_version = null, reapplied = false, withdrawn_at = null, updated_at = now()
-    where ledger.registration_id is distinct from excluded.registration_id`.execute(db)
-  return requests.map(() => undefined)
+  // credential that moved: its object was seen absent just now, so it is ours to create, unless a run of the other may
+  // still write to it. The lock on the other's pair lets no such run begin meanwhile.
+  const { rows } = await sql<{
+    index: number
+    kind: ObjectRef['kind']
+    name: string
+    registrationId: string
+    isBusy: boolean
+  }>`
+    with w as (
+      select distinct on (w."accountId", w."brokerId", w.kind, w.name) w."accountId", w."brokerId", w.kind, w.name, w.origin,
+        w.index, case when not w.shared then w."registrationId" end as owner
+      from jsonb_to_recordset(${JSON.stringify(intended)}::jsonb)
+        as w("accountId" text, "brokerId" text, "registrationId" text, token bigint, shared boolean, kind text, name text,
+             origin text, index integer)
+      join pairs p on p.account_id = w."accountId" and p.broker_id = w."brokerId"
+        and p.registration_id = w."registrationId" and p.lease_token = w.token and p.lease_until > now()
+    ), owners as (
+      select w."accountId", w."brokerId", w.kind, w.name, w.index, p.registration_id, p.lease_until
+      from w
+      join ledger l on l.account_id = w."accountId" and l.broker_id = w."brokerId" and l.kind = w.kind and l.name = w.name
+      join pairs p on p.account_id = l.account_id and p.broker_id = l.broker_id and p.registration_id = l.registration_id
+      where l.registration_id <> w.owner
+      order by p.account_id, p.registration_id, p.broker_id
+      for share of p
+    ), former as (
+      select o.*, coalesce(o.lease_until > clock_timestamp(), false) as busy from owners o
+    ), written as (
+      insert into ledger (account_id, broker_id, kind, name, registration_id, origin)
+      select w."accountId", w."brokerId", w.kind, w.name, w.owner, w.origin from w
+      where not exists (
+        select from former f where f.busy and f."accountId" = w."accountId" and f."brokerId" = w."brokerId"
+          and f.kind = w.kind and f.name = w.name)
+      on conflict (account_id, broker_id, kind, name) do update
+      set registration_id = excluded.registration_id, origin = excluded.origin, applied = null,
+          confirmed_credential_version = null, password_due = false, refused_version = null, reapplied = false,
+          withdrawn_at = null, updated_at = now()
+      where ledger.registration_id is distinct from excluded.registration_id
+    )
+    select index, kind, name, registration_id as "registrationId", busy as "isBusy" from former`.execute(db)
+  const owners = requests.map((): FormerOwner[] => [])
+  for (const { index, kind, name, registrationId, isBusy } of rows) {
+    owners[index]?.push({ object: { kind, name }, registrationId, isBusy })
+  }
+  return owners
 }
 
 interface SecretRequest {

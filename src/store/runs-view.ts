@@ -30,6 +30,8 @@ export interface RunFilter {
   readonly kind?: string
   readonly trigger?: string
   readonly outcome?: string
+  /** Begun in this time, both ends among it. */
+  readonly started?: { readonly fromMs: number; readonly untilMs: number }
 }
 
 interface Row extends Omit<RunView, 'startedAtMs' | 'finishedAtMs'> {
@@ -43,7 +45,14 @@ const matches = (filter: RunFilter) => sql`account_id = ${filter.accountId}
   and (${filter.registrationId ?? null}::text is null or registration_id = ${filter.registrationId ?? null})
   and (${filter.kind ?? null}::text is null or kind = ${filter.kind ?? null})
   and (${filter.trigger ?? null}::text is null or trigger = ${filter.trigger ?? null})
-  and (${filter.outcome ?? null}::text is null or outcome = ${filter.outcome ?? null})`
+  and (${filter.outcome ?? null}::text is null or outcome = ${filter.outcome ?? null})
+  and (${dateOf(filter.started?.fromMs)}::timestamptz is null or started_at >= ${dateOf(filter.started?.fromMs)})
+  and (${dateOf(filter.started?.untilMs)}::timestamptz is null or started_at <= ${dateOf(filter.started?.untilMs)})`
+
+const dateOf = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString())
+
+const COLUMNS = sql`id, broker_id as "brokerId", registration_id as "registrationId", kind, trigger, outcome, steps, held, drift,
+  conflicts, detail, error_code as "errorCode", error, started_at as "startedAt", finished_at as "finishedAt"`
 
 /** Newest first. */
 export async function readRuns(
@@ -52,12 +61,30 @@ export async function readRuns(
   page: { readonly limit: number; readonly offset: number },
 ): Promise<{ readonly runs: readonly RunView[]; readonly count: number }> {
   const { rows } = await sql<Row>`
-    select id, broker_id as "brokerId", registration_id as "registrationId", kind, trigger, outcome, steps, held, drift,
-      conflicts, detail, error_code as "errorCode", error, started_at as "startedAt", finished_at as "finishedAt"
-    from runs where ${matches(filter)}
+    select ${COLUMNS} from runs where ${matches(filter)}
     order by started_at desc, id limit ${page.limit} offset ${page.offset}`.execute(db)
   const counted = await sql<{ count: number }>`select count(*) as count from runs where ${matches(filter)}`.execute(db)
   return { runs: rows.map(toView), count: counted.rows[0]?.count ?? 0 }
+}
+
+/** Where a list goes on: after this run, which is not shown again. */
+export interface RunCursor {
+  readonly startedAtMs: number
+  readonly id: string
+}
+
+/** Newest first, without a count: one range of an index, however far down the page is. */
+export async function readRunsAfter(
+  db: Database,
+  filter: RunFilter,
+  { after, limit }: { readonly after: RunCursor | null; readonly limit: number },
+): Promise<readonly RunView[]> {
+  const older =
+    after === null ? sql`` : sql`and (started_at, id) < (${dateOf(after.startedAtMs)}::timestamptz, ${after.id}::text)`
+  const { rows } = await sql<Row>`
+    select ${COLUMNS} from runs where ${matches(filter)} ${older}
+    order by started_at desc, id desc limit ${limit}`.execute(db)
+  return rows.map(toView)
 }
 
 /** Null when the account has no such run. */

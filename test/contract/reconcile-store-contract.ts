@@ -263,6 +263,50 @@ export function reconcileStoreContract(name: string, makeSubject: () => Promise<
         expect(Object.keys(await ledger(A))).toEqual(['clientProfile/keymesh-direct'])
       })
 
+      describe('of a credential that moved to another registration', () => {
+        const nothing = { forget: [], withdraw: [], restore: [] }
+        const confirmed = { confirmations: [confirmation(USER, { credentialVersion: 1, passwordWritten: true })] }
+        const ours = async (pair: Pair) => (await ledger(pair))[objectKey(USER)]
+        beforeEach(async () => {
+          await subject.addPair(B, { 'key-b': 1 })
+          await record(A, [intent(USER), intent(ACL)], confirmed)
+        })
+
+        it('is taken over with its object, as one that is only intended', async () => {
+          const held = await lease(B)
+          expect(await store.intend(held, [intent(USER), intent(PROFILE)])).toEqual([USER])
+          expect(await store.intend(held, [intent(USER)])).toEqual([])
+          expect(await ours(A)).toBeUndefined()
+          expect(await ours(B)).toMatchObject({ applied: null, confirmedCredentialVersion: null })
+        })
+
+        it('is not taken over while a run of the one that had it may still write', async () => {
+          const former = await lease(A)
+          const held = await lease(B, 'worker-2')
+          await expect(store.intend(held, [intent(USER)])).rejects.toMatchObject({ code: 'SUPERSEDED', fate: 'retry' })
+          expect(await ours(A)).toMatchObject({ confirmedCredentialVersion: 1 })
+          expect(await ours(B)).toBeUndefined()
+          await store.finish(former, runOf())
+          expect(await store.intend(held, [intent(USER)])).toEqual([USER])
+        })
+
+        it.each([
+          ['forgets', { ledgerChanges: { ...nothing, forget: [USER] } }],
+          ['withdraws', { ledgerChanges: { ...nothing, withdraw: [USER] } }],
+          ['confirms', confirmed],
+        ])('stays as it is when a late run of the one that had it %s its object', async (_change, content) => {
+          const former = await lease(A)
+          await subject.expireLease(A)
+          await store.intend(await lease(B, 'worker-2'), [intent(USER)])
+          expect(await store.finish(former, runOf(content))).toBe(true)
+          expect(await ours(B)).toMatchObject({
+            applied: null,
+            confirmedCredentialVersion: null,
+            withdrawnAtMs: null,
+          })
+        })
+      })
+
       it('confirms a state and a version, and leaves a confirmed row alone when it is intended again', async () => {
         const confirmed = confirmation(USER, { credentialVersion: 3, passwordWritten: true })
         await record(A, [intent(USER), intent(PROFILE)], { confirmations: [confirmed, confirmation(PROFILE)] })

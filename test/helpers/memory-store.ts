@@ -4,6 +4,7 @@ import type { ConsumerKey, RegistrationId } from '../../src/domain/ids.ts'
 import type { RegistrationOnBroker } from '../../src/domain/registration.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import { provesLogin } from '../../src/domain/verdict.ts'
+import { stillInUseError } from '../../src/reconcile/apply.ts'
 import type { LedgerEntry } from '../../src/reconcile/ledger.ts'
 import type { RegistrationFacts } from '../../src/reconcile/plan-registration.ts'
 import type {
@@ -142,8 +143,16 @@ export class MemoryStore implements ReconcileStore, SweepStore {
     return true
   }
 
-  async intend(lease: Lease, entries: readonly Intent[]): Promise<void> {
-    if (this.#held(lease) === null) return
+  async intend(lease: Lease, entries: readonly Intent[]): Promise<readonly ObjectRef[]> {
+    if (this.#held(lease) === null) return []
+    const moved = entries.flatMap(({ object, shared }) => {
+      const owner = this.#ledger.get(this.#ledgerKey(lease.pair, object))?.registrationId ?? null
+      return shared || owner === null || owner === lease.pair.registrationId ? [] : [{ object, owner }]
+    })
+    for (const { object, owner } of moved) {
+      const row = this.#pairs.get(pairKey({ ...lease.pair, registrationId: owner }))
+      if (row?.leaseHolder != null && row.leaseUntilMs > this.now()) throw stillInUseError(object, owner)
+    }
     for (const { object, shared, origin } of entries) {
       const registrationId = shared ? null : lease.pair.registrationId
       const key = this.#ledgerKey(lease.pair, object)
@@ -158,6 +167,7 @@ export class MemoryStore implements ReconcileStore, SweepStore {
         withdrawnAtMs: null,
       })
     }
+    return moved.map(({ object }) => object)
   }
 
   async secret(pair: Pair, consumerKey: ConsumerKey): Promise<StoredSecret | null> {
@@ -320,7 +330,9 @@ export class MemoryStore implements ReconcileStore, SweepStore {
   }
 
   #changeLedger(pair: Pair, run: FinishedRun): void {
-    for (const object of run.ledgerChanges.forget) this.#ledger.delete(this.#ledgerKey(pair, object))
+    for (const object of run.ledgerChanges.forget) {
+      if (this.#isOf(pair, object)) this.#ledger.delete(this.#ledgerKey(pair, object))
+    }
     for (const object of run.ledgerChanges.withdraw) this.#amend(pair, object, { withdrawnAtMs: run.finishedAtMs })
     for (const object of run.ledgerChanges.restore) this.#amend(pair, object, { withdrawnAtMs: null })
     const isOver = run.generation !== null && run.generation < this.row(pair).generation
@@ -332,10 +344,16 @@ export class MemoryStore implements ReconcileStore, SweepStore {
     }
   }
 
-  #amend(broker: BrokerKey, object: ObjectRef, changes: Partial<LedgerEntry>): void {
-    const key = this.#ledgerKey(broker, object)
+  /** Nobody's of its own, or still this registration's. */
+  #isOf(pair: Pair, object: ObjectRef): boolean {
+    const owner = this.#ledger.get(this.#ledgerKey(pair, object))?.registrationId ?? null
+    return owner === null || owner === pair.registrationId
+  }
+
+  #amend(pair: Pair, object: ObjectRef, changes: Partial<LedgerEntry>): void {
+    const key = this.#ledgerKey(pair, object)
     const entry = this.#ledger.get(key)
-    if (entry !== undefined) this.#ledger.set(key, { ...entry, ...changes })
+    if (entry !== undefined && this.#isOf(pair, object)) this.#ledger.set(key, { ...entry, ...changes })
   }
 }
 

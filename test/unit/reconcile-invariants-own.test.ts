@@ -41,7 +41,7 @@ describe('invariant 5: own what you touch', () => {
     }
     const intend: ReconcileStore['intend'] = async (lease, intents) => {
       for (const { object } of intents) note(`intend ${objectKey(object)}`)
-      await store.intend(lease, intents)
+      return store.intend(lease, intents)
     }
     await world.run(PAIR, { broker: watching, store: { ...reconcileStore(store), intend } })
     const keys = [...new Set(events.map((event) => event.split(' ').at(-1)))]
@@ -87,6 +87,36 @@ describe('invariant 5: own what you touch', () => {
     expect(outcome.plan.conflicts.map(({ reason }) => reason)).toContain('foreign-username')
     expect(broker.passwords.get(KEY)).toBe('theirs')
     expect(ledgerOf(world)).not.toHaveProperty(objectKey(USER))
+  })
+
+  it('a username that moves here is ours, though the last run of its former registration still made it', async () => {
+    const world = worldOf(nothing)
+    const { broker, store } = world
+    const next = pairOf('next-app')
+    store.put(next, { registration: registrationOf(next, { credentials: [credential(KEY)] }) })
+    const row = { registrationId: PAIR.registrationId, origin: 'created', applied: null } as const
+    store.setLedger(PAIR, {
+      ...row,
+      object: USER,
+      confirmedCredentialVersion: null,
+      passwordDue: false,
+      withdrawnAtMs: null,
+    })
+    const racing: BrokerPort = {
+      ...brokerPort(broker),
+      create: (object, password) => {
+        const isFirst = object.kind === 'clientUsername' && broker.peek(USER) === undefined
+        if (isFirst) broker.put({ ...USER, attributes: { enabled: true } }, 'of the former')
+        return broker.create(object, password)
+      },
+    }
+    expect(await world.run(next, { broker: racing })).toMatchObject({ status: 'done', plan: { conflicts: [] } })
+    await world.run(PAIR)
+    expect(broker.passwords.get(KEY)).toBe(secretText(next, KEY, 1))
+    expect(ledgerOf(world)[objectKey(USER)]).toMatchObject({
+      registrationId: 'next-app',
+      confirmedCredentialVersion: 1,
+    })
   })
 
   it('a foreign object that comes after a run that failed before it sent ours is a conflict too', async () => {

@@ -121,8 +121,9 @@ describe('invariant 3: level-triggered', () => {
     world.broker.drop(ACL)
     const { store } = world
     const intend: ReconcileStore['intend'] = async (lease, intents) => {
-      await store.intend(lease, intents)
+      const moved = await store.intend(lease, intents)
       store.put(PAIR, { registration: guaranteed(2) })
+      return moved
     }
     const changing = { ...reconcileStore(store), intend }
     await expect(world.run(PAIR, { store: changing })).rejects.toMatchObject({ code: 'SUPERSEDED' })
