@@ -160,8 +160,15 @@ beforeAll(async () => {
   healthyLogin = world.sandbox(0).state.checkLogin(keyOf('last'), givenSecretOf('last'))
   for (const { code, index, what } of LOST) {
     // Where nothing fails, it is healed at once.
-    if (code === null) await healed(what, index)
-    else await until(`${code} shows`, async () => ((await statusOf(index)) === code ? true : null))
+    if (code !== null) {
+      await until(`${code} shows`, async () => ((await statusOf(index)) === code ? true : null))
+      continue
+    }
+    await healed(what, index)
+    // A password that is refused again after it was written again, without a login in between, is left to a person.
+    await until(`the broker that ${what} has its logins proved`, async () =>
+      (await refused(index)) === 0 ? true : null,
+    )
   }
   ledgerDuring = await ledger()
   for (const { end, index } of LOST) await end?.(world.sandbox(index), last)
@@ -177,6 +184,16 @@ async function statusOf(index: number): Promise<string | null> {
     .select('error_code')
     .where('broker_id', '=', `broker-${index + 1}`)
   return (await rows.executeTakeFirst())?.error_code ?? null
+}
+
+async function refused(index: number): Promise<number> {
+  const { db } = world.mesh.context
+  const rows = db
+    .selectFrom('ledger')
+    .select('name')
+    .where('broker_id', '=', `broker-${index + 1}`)
+    .where('refused_version', 'is not', null)
+  return (await rows.execute()).length
 }
 
 async function healed(what: string, index: number): Promise<void> {
