@@ -25,6 +25,28 @@ export async function concurrently<Item>(
   if (first !== undefined) throw first.error
 }
 
+/** The results of `task` in the order of the items, with at most `limit` at work. A task that throws stops the rest. */
+export async function* inOrder<Item, Result>(
+  items: AsyncIterable<Item>,
+  limit: number,
+  task: (item: Item) => Promise<Result>,
+): AsyncIterable<Result> {
+  const running: Promise<Result>[] = []
+  try {
+    for await (const item of items) {
+      const promise = task(item)
+      // Whoever takes its turn hears of the failure.
+      promise.catch(() => undefined)
+      running.push(promise)
+      const first = running.length >= limit ? running.shift() : undefined
+      if (first !== undefined) yield await first
+    }
+    for (let first = running.shift(); first !== undefined; first = running.shift()) yield await first
+  } finally {
+    await Promise.allSettled(running)
+  }
+}
+
 /** Waits for all of them, then throws the first failure: nothing runs on behind the caller's back. */
 export async function allDone<Result>(tasks: readonly (Result | Promise<Result>)[]): Promise<readonly Result[]> {
   const results: Result[] = []

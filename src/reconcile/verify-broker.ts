@@ -1,10 +1,14 @@
 import type { Protocol } from '../domain/catalogue.ts'
 import type { RegistrationId } from '../domain/ids.ts'
 import { provesLogin } from '../domain/verdict.ts'
+import { inOrder } from './concurrently.ts'
 import { type ProveConfirmedDependencies, proveConfirmed } from './prove-confirmed.ts'
 import type { LoginControl, LoginRecord, Pair } from './store-port.ts'
 import type { BrokerKey, SweepStore } from './sweep-port.ts'
 import type { Verifier } from './verify.ts'
+
+/** A slow login holds up those after its chunk no longer than this many chunks take. */
+const CHUNKS_AT_ONCE = 4
 
 export interface VerifyBrokerDependencies extends ProveConfirmedDependencies {
   readonly sweepStore: Pick<SweepStore, 'confirmedLogins' | 'recordLogins'>
@@ -38,10 +42,12 @@ export async function* verifyBroker(
   const protocols = exposed.filter((each) => protocol === undefined || each === protocol)
   yield { type: 'protocols', protocols }
   if (protocols.length === 0) return
+  const prove = { protocolsOf: () => protocols, ...(signal && { signal }) }
+  const chunks = sweepStore.confirmedLogins(broker, registrationId ?? null, signal)
   let isFirst = true
-  for await (const chunk of sweepStore.confirmedLogins(broker, registrationId ?? null, signal)) {
-    const prove = { protocolsOf: () => protocols, ...(signal && { signal }) }
-    const logins = await proveConfirmed({ verifier, store, sweepStore }, broker, chunk, prove)
+  for await (const logins of inOrder(chunks, CHUNKS_AT_ONCE, (chunk) =>
+    proveConfirmed({ verifier, store, sweepStore }, broker, chunk, prove),
+  )) {
     for (const { pair, login } of logins) yield { type: 'login', pair, login }
     if (!isFirst || logins.length === 0) continue
     isFirst = false
