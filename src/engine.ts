@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { BrokerCircuits } from './broker-circuits.ts'
 import type { BrokerConnections } from './broker-connections.ts'
 import type { ObjectKind, ObjectRef } from './domain/broker-object.ts'
+import type { PolicyMode } from './domain/catalogue.ts'
 import { codeOf, errorLine, KeymeshError } from './domain/errors.ts'
 import type { RunId } from './domain/ids.ts'
 import { findOrphans } from './reconcile/lookalikes.ts'
@@ -19,6 +20,7 @@ import type { Database } from './store/database.ts'
 import { notInLedger } from './store/orphans.ts'
 import { waitsSilently } from './store/pairs.ts'
 import { refusePausedBroker, refusePausedPair } from './store/pause.ts'
+import { readPolicy } from './store/policies.ts'
 
 export interface EngineDependencies {
   readonly db: Database
@@ -133,12 +135,19 @@ export class Engine {
     return findOrphans(broker, (refs) => notInLedger(this.#dependencies.db, key, refs), signal)
   }
 
-  /** Deletes these of them, client usernames before the ACL profiles that they use. Answers those that were deleted. */
+  /**
+   * Deletes these of them, client usernames before the ACL profiles that they use. Answers those that were deleted.
+   * Throws DELETION_NOT_ALLOWED where the broker's policy lets nothing be deleted.
+   */
   async deleteOrphans(
     key: BrokerKey,
     wanted: (orphan: ObjectRef) => boolean,
     signal?: AbortSignal,
   ): Promise<readonly ObjectRef[]> {
+    const { db } = this.#dependencies
+    await refusePausedBroker(db, key)
+    const policy = await readPolicy(db, key.accountId, key.brokerId)
+    if (policy !== null && policy.mode !== 'full') throw deletionNotAllowed(key, policy.mode)
     const broker = await this.#reachable(key, signal)
     const chosen = (await this.orphans(key, signal)).filter(wanted)
     const inOrder = [...chosen].sort((a, b) => DELETION_ORDER.indexOf(a.kind) - DELETION_ORDER.indexOf(b.kind))
@@ -243,6 +252,14 @@ const loginsOff = (): KeymeshError =>
     fate: 'stop',
     message: 'Credentials are not proved by logging in: KEYMESH_LOGINS is false.',
     hint: 'Set KEYMESH_LOGINS to true; `messaging.logins.off` of a broker switches single protocols off.',
+  })
+
+const deletionNotAllowed = ({ brokerId }: BrokerKey, mode: PolicyMode): KeymeshError =>
+  new KeymeshError({
+    code: 'DELETION_NOT_ALLOWED',
+    fate: 'stop',
+    message: `Nothing is deleted on broker ${brokerId}: its policy has the mode ${mode}.`,
+    hint: 'Set `policy.mode` of the broker to full, or delete the objects by other means.',
   })
 
 /** A person who asks is not made to wait for a broker that rests, nor is one who ends a credential. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { SandboxBroker } from '../../src/sandbox/sandbox-broker.ts'
+import { changePolicy } from '../../src/store/policies.ts'
 import { readStatus } from '../../src/store/status-view.ts'
 import { type TestMesh, withMesh } from '../helpers/mesh.ts'
 import { client, objectsOf, ordersPortal } from './reconcile-fixtures.ts'
@@ -74,6 +75,16 @@ describe('objects that look like ours and are not in the ledger', () => {
     expect(mesh.broker().state.aclProfiles.has('lost')).toBe(false)
     expect(await engine.orphans(mesh.key())).toEqual([])
     expect(await mesh.plans()).toEqual([])
+  })
+
+  it.each(['observe-only', 'create-only'] as const)('stay where the policy of the broker is %s', async (mode) => {
+    await using mesh = await settledMesh()
+    leaveBehind(mesh.broker(), 'lost')
+    const { db, engine } = mesh.context
+    const check = (): void => undefined
+    await changePolicy(db, { ...mesh.key(), change: (policy) => ({ ...policy, mode }), check })
+    await expect(engine.deleteOrphans(mesh.key(), () => true)).rejects.toMatchObject({ code: 'DELETION_NOT_ALLOWED' })
+    expect(mesh.broker().state.aclProfiles.has('lost')).toBe(true)
   })
 
   it('do not take an ACL profile with them that somebody else uses', async () => {
