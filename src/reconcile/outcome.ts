@@ -2,8 +2,8 @@ import { type BrokerObject, type ObjectRef, objectKey } from '../domain/broker-o
 import type { LedgerEntry } from './ledger.ts'
 import { type Action, actionRef, type Drift, type Plan } from './plan.ts'
 import type { PlannedRegistration } from './plan-registration.ts'
-import { renderConflict } from './render.ts'
-import type { Confirmation, DriftAction, DriftRecord, PairState } from './store-port.ts'
+import { renderAction, renderConflict, renderStep } from './render.ts'
+import type { Confirmation, DriftAction, DriftRecord, PairState, RunDetail } from './store-port.ts'
 
 /**
  * What the ledger learns from a run: an object with nothing left to do is as desired; one with held or failed steps is
@@ -127,6 +127,24 @@ function driftAction(steps: number, done: number, failed: boolean): DriftAction 
   if (steps === 0) return 'reported'
   if (done === steps) return 'repaired'
   return failed ? 'failed' : 'held'
+}
+
+/** Enough to see what a run did; a list of topics may be long, and the runs of a fleet are many. */
+const MOST_LINES = 20
+const LONGEST_LINE = 300
+
+/** What a run did and what it held back, to be kept with it. */
+export function runDetail(executed: readonly Action[], plan?: Plan): RunDetail {
+  const held = plan?.steps.filter(({ decision }) => decision === 'held') ?? []
+  return { ran: bounded(executed.map(renderAction)), held: bounded(held.map(renderStep)) }
+}
+
+const bounded = (lines: readonly string[]): readonly string[] => lines.slice(0, MOST_LINES).map(storable)
+
+/** Names come from brokers, and neither a NUL nor half a surrogate pair can be kept. */
+function storable(line: string): string {
+  const text = line.replaceAll('\0', '').toWellFormed()
+  return text.length > LONGEST_LINE ? `${text.slice(0, LONGEST_LINE - 1).toWellFormed()}…` : text
 }
 
 const LOOK_FIRST = 'Look at the plan; then confirm it for the broker, or undo what led to it.'

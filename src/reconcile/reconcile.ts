@@ -5,7 +5,7 @@ import type { Secret } from '../domain/secret.ts'
 import { type Applied, apply, supersededError } from './apply.ts'
 import { type LedgerChanges, ledgerOf } from './ledger.ts'
 import { observe, readQueuedMessages } from './observe.ts'
-import { confirmations, driftRecords, pairState } from './outcome.ts'
+import { confirmations, driftRecords, pairState, runDetail } from './outcome.ts'
 import { type Action, actionRef, type Plan } from './plan.ts'
 import {
   type PlannedRegistration,
@@ -118,7 +118,8 @@ async function reconcileOnce(
       failed(failure, generation),
     )
     const done = [...before.disabled, ...more]
-    return failed(error, generation, { stepsRun: done.length, confirmations: confirmDisabled(facts, done) })
+    const ran = { stepsRun: done.length, detail: runDetail(done) }
+    return failed(error, generation, { ...ran, confirmations: confirmDisabled(facts, done) })
   })
   const revoked = [...before.disabled, ...disabled]
   return applyAndRecord(dependencies, request, { ...leased, planned, moved, revoked, run: { ...start, generation } })
@@ -211,6 +212,7 @@ async function applyAndRecord(
     reachedGeneration: !failed && pairState(planned.plan).state === 'in-sync' ? generation : null,
     stepsRun: revoked.length + executed.length,
     stepsHeld: planned.plan.steps.filter((step) => step.decision === 'held').length,
+    detail: runDetail([...revoked, ...executed], planned.plan),
     confirmations: [...confirmations(planned, ledgerOf(facts.ledger), executed), ...confirmDisabled(facts, revoked)],
     ledgerChanges: ledgerChanges(planned, facts, { executed, notCreated, moved }),
     drift: withVerdicts(driftRecords(planned.plan, executed, failed), proved),
@@ -435,6 +437,7 @@ const NOTHING_DONE = {
   reachedGeneration: null,
   stepsRun: 0,
   stepsHeld: 0,
+  detail: { ran: [], held: [] },
   confirmations: [],
   ledgerChanges: { forget: [], withdraw: [], restore: [] },
   drift: [],

@@ -59,10 +59,18 @@ export interface FinishedRun {
   readonly dueAtMs: number | null
   readonly stepsRun: number
   readonly stepsHeld: number
+  /** The first of these steps, for a person. */
+  readonly detail: RunDetail
   readonly confirmations: readonly Confirmation[]
   readonly ledgerChanges: LedgerChanges
   readonly drift: readonly DriftRecord[]
   readonly logins: readonly LoginRecord[]
+}
+
+/** A line for each step, bounded; the same words as in a plan. Holds no secret. */
+export interface RunDetail {
+  readonly ran: readonly string[]
+  readonly held: readonly string[]
 }
 
 /** One probe of a credential, as it is kept: the last of each protocol. */

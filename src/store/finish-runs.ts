@@ -232,6 +232,7 @@ async function recordRuns(trx: Transaction<Schema>, runs: readonly FinishRequest
       held: run.stepsHeld,
       drift: run.drift.filter(({ drift }) => drift.kind !== 'conflict').length,
       conflicts: run.drift.filter(({ drift }) => drift.kind === 'conflict').length,
+      detail: run.stepsRun + run.stepsHeld > 0 ? run.detail : {},
       code: run.error?.code ?? null,
       error: run.error?.message ?? null,
       startedAt: timestamp(run.startedAtMs),
@@ -240,12 +241,12 @@ async function recordRuns(trx: Transaction<Schema>, runs: readonly FinishRequest
   if (rows.length === 0) return
   await sql`
     insert into runs (id, account_id, broker_id, registration_id, kind, trigger, outcome, steps, held, drift, conflicts,
-                      error_code, error, started_at, finished_at)
+                      detail, error_code, error, started_at, finished_at)
     select w.id, w."accountId", w."brokerId", w."registrationId", 'registration', w.trigger, w.outcome, w.steps, w.held,
-      w.drift, w.conflicts, w.code, w.error, w."startedAt", w."finishedAt"
+      w.drift, w.conflicts, w.detail, w.code, w.error, w."startedAt", w."finishedAt"
     from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
       as w(id text, "accountId" text, "brokerId" text, "registrationId" text, trigger text, outcome text, steps integer,
-           held integer, drift integer, conflicts integer, code text, error text, "startedAt" timestamptz, "finishedAt" timestamptz)`.execute(
+           held integer, drift integer, conflicts integer, detail jsonb, code text, error text, "startedAt" timestamptz, "finishedAt" timestamptz)`.execute(
     trx,
   )
 }

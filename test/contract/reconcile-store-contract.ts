@@ -69,6 +69,7 @@ function runOf(content: Partial<FinishedRun> = {}): FinishedRun {
     dueAtMs: null,
     stepsRun: 0,
     stepsHeld: 0,
+    detail: { ran: [], held: [] },
     confirmations: [],
     ledgerChanges: { forget: [], withdraw: [], restore: [] },
     drift: [],

@@ -163,7 +163,9 @@ describe('runs on PostgreSQL', () => {
     it('a run that did something or failed, once, and none that found nothing to do', async () => {
       world.broker.failNext({ error: crash, on: 'create', ref: USER })
       await expect(world.run()).rejects.toBe(crash)
-      expect(await world.rows('runs')).toMatchObject([{ outcome: 'error', error_code: 'CRASH', steps: 4 }])
+      expect(await world.rows('runs')).toMatchObject([
+        { outcome: 'error', error_code: 'CRASH', steps: 4, detail: { ran: { length: 4 }, held: [] } },
+      ])
       expect(await world.rows('pairs')).toMatchObject([{ state: 'error', attempts: 1, lease_holder: null }])
       await world.run()
       await world.run()

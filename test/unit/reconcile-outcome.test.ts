@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { BrokerObject } from '../../src/domain/broker-object.ts'
 import { canonical } from '../../src/reconcile/canonical.ts'
 import { type LedgerEntry, ledgerOf } from '../../src/reconcile/ledger.ts'
-import { confirmations, driftRecords, pairState } from '../../src/reconcile/outcome.ts'
+import { confirmations, driftRecords, pairState, runDetail } from '../../src/reconcile/outcome.ts'
 import type { Action, Drift, Plan, Step } from '../../src/reconcile/plan.ts'
 import type { PlannedRegistration } from '../../src/reconcile/plan-registration.ts'
 import { PAIR } from '../helpers/sample.ts'
@@ -222,5 +222,30 @@ describe('drift records', () => {
     })
     expect(pairState(planOf({ steps }))).toEqual({ state: 'held', reason: 'a person has to decide' })
     expect(pairState(planOf({ steps: [step(setMode)], drift: [drift] }))).toEqual({ state: 'in-sync', reason: null })
+  })
+})
+
+describe('what is kept of a run for a person', () => {
+  it('is a line for each step that ran and each that is held, without those that failed', () => {
+    const plan = planOf({ steps: [step(createAcl), step(password, 'held'), step(member('add-member', 'c'))] })
+    expect(runDetail([createAcl], plan)).toEqual({
+      ran: ['+ create ACL profile app (not-created-yet)'],
+      held: [
+        '~ write the password of client username key-1, version 2 (credential-version-newer) [held: a person has to decide]',
+      ],
+    })
+  })
+
+  it.each([
+    ['a topic longer than a line', 'x'.repeat(400), 300],
+    ['a topic that is cut in the middle of a character', '😀'.repeat(200), 300],
+    ['a character that cannot be kept', 'a\0b\ud800', 100],
+  ])('is bounded and can be stored with %s', (_what, topic, atMost) => {
+    const { ran } = runDetail(Array.from({ length: 50 }, () => member('add-member', topic)))
+    expect(ran).toHaveLength(20)
+    for (const line of ran) {
+      expect(line.length).toBeLessThanOrEqual(atMost)
+      expect(line.isWellFormed() && !line.includes('\0')).toBe(true)
+    }
   })
 })
