@@ -25,6 +25,7 @@ import { registrationRoutes } from './apim/registration-routes.ts'
 import { recordInTrail } from './audit-trail.ts'
 import { authenticate, type Principal, type SignedIn } from './authentication.ts'
 import { answerBrokenRequest, expectAnswer } from './broken-requests.ts'
+import { consoleRoutes } from './console/console-routes.ts'
 import type { HttpDependencies } from './dependencies.ts'
 import { answerError, failureOf } from './errors.ts'
 import { healthRoutes } from './health.ts'
@@ -35,6 +36,7 @@ import { ownPasswordRoutes } from './identity/own-password.ts'
 import { signInRoutes } from './identity/sign-in.ts'
 import { userRoutes } from './identity/users.ts'
 import { whoamiRoutes } from './identity/whoami.ts'
+import { notFoundLimit } from './not-found-limit.ts'
 import { collectOpenapi, DOCUMENTATION_PATH, serveOpenapi } from './openapi.ts'
 import { operationsRoutes } from './operations/operations-routes.ts'
 import type { Access } from './permissions.ts'
@@ -53,7 +55,7 @@ declare module 'fastify' {
   }
 }
 
-/** One function per group of routes, in `src/http/{identity,apim,portal,operations}/`. */
+/** One function per group of routes, in `src/http/{identity,apim,portal,operations,console}/`. */
 type RegisterRoutes = (app: App, dependencies: HttpDependencies) => Promise<void>
 
 const ROUTES: readonly RegisterRoutes[] = [
@@ -72,6 +74,7 @@ const ROUTES: readonly RegisterRoutes[] = [
   registrationRoutes,
   portalRoutes,
   operationsRoutes,
+  consoleRoutes,
 ]
 
 export const BODY_LIMIT_BYTES = 1024 * 1024
@@ -83,8 +86,6 @@ const REQUEST_TIMEOUT_MS = 30_000
 const HANDLER_TIMEOUT_MS = 60_000
 const KEEP_ALIVE_TIMEOUT_MS = 72_000
 const MINUTE_MS = 60_000
-/** Someone who searches for addresses is stopped long before the general limit. */
-const NOT_FOUND_PER_MINUTE = 120
 
 /** Builds the application; `inject` and `listen` work on what it answers. Close it when done. */
 export async function createApp(dependencies: HttpDependencies): Promise<App> {
@@ -225,8 +226,7 @@ async function addProtection(app: App, { config }: HttpDependencies): Promise<vo
         message: `Too many requests from this address; try again in ${after}.`,
       }),
   })
-  const options = limited ? { preHandler: app.rateLimit({ max: NOT_FOUND_PER_MINUTE, timeWindow: MINUTE_MS }) } : {}
-  app.setNotFoundHandler(options, (request) => {
+  app.setNotFoundHandler(notFoundLimit(app, config), (request) => {
     throw notFound('resource', `${request.method} ${request.url.split('?')[0]}`)
   })
 }

@@ -49,6 +49,8 @@ export interface Caller {
 
 const API_TOKEN = /^km_([A-Za-z0-9]{11})_([A-Za-z0-9]{43})$/
 const MAX_TOKEN_LENGTH = 4096
+/** Holds the user token of a browser's session. */
+export const SESSION_COOKIE = 'keymesh_session'
 
 /** The text of an API token: its id, by which it is found, and 256 random bits. */
 export const apiTokenText = (id: string, secret: string): string => `km_${id}_${secret}`
@@ -65,7 +67,7 @@ export async function authenticate(
   request: FastifyRequest,
   rule: AccessRule,
 ): Promise<Caller> {
-  const token = bearerToken(request.headers.authorization)
+  const token = rule.carrier === 'cookie' ? sessionToken(request) : bearerToken(request.headers.authorization)
   const apiToken = API_TOKEN.exec(token)
   const caller =
     apiToken === null
@@ -98,6 +100,13 @@ function bearerToken(header: string | undefined): string {
   if (found === undefined || found.length > MAX_TOKEN_LENGTH) {
     throw notAuthenticated('This call needs a token in the header "Authorization: Bearer …".')
   }
+  return found
+}
+
+/** A cookie is asked for only by routes that other sites cannot make a browser call. */
+function sessionToken({ cookies }: FastifyRequest): string {
+  const found = cookies[SESSION_COOKIE]
+  if (found === undefined || found.length > MAX_TOKEN_LENGTH) throw notAuthenticated('Sign in first.')
   return found
 }
 

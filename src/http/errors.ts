@@ -152,9 +152,7 @@ function problemsOfIssue({ keyword, instancePath = '', message = 'is not valid',
 /** Answers every thrown error, and logs it with the id that the answer names. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const { status, answer } = failureOf(error)
-  const fields = { errorId: answer.errorId, status, code: codeOfAny(error) }
-  if (status >= 500) request.log.error({ event: 'http.failed', ...fields, err: error }, 'A request failed')
-  else request.log.info({ event: 'http.refused', ...fields, message: answer.message }, 'A request was refused')
+  logFailure(error, { status, answer }, request)
   if (status === 401) reply.header('www-authenticate', 'Bearer')
   if (status === 503) reply.header('retry-after', '1')
   // A route's own serialiser is for its own answers.
@@ -163,6 +161,13 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
     .type('application/json; charset=utf-8')
     .serializer((value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value)))
     .send(answer)
+}
+
+/** With the id that the answer names. */
+export function logFailure(error: unknown, { status, answer }: Failure, request: FastifyRequest): void {
+  const fields = { errorId: answer.errorId, status, code: codeOfAny(error) }
+  if (status >= 500) request.log.error({ event: 'http.failed', ...fields, err: error }, 'A request failed')
+  else request.log.info({ event: 'http.refused', ...fields, message: answer.message }, 'A request was refused')
 }
 
 function codeOfAny(error: unknown): string {

@@ -13,6 +13,8 @@ export interface AccessRule {
   readonly permissions: readonly Permission[]
   /** Whether the user, or the owner of the API token, must be an administrator of the account. */
   readonly administrator: boolean
+  /** Where the token is: in the header that programs send when absent, or in the cookie of a browser's session. */
+  readonly carrier?: 'cookie'
 }
 
 /** An API token with all of these permissions. */
@@ -44,6 +46,15 @@ export function requireAdministratorUser(): AccessRule {
 export function requireSignIn(): AccessRule {
   return { token: 'signIn', permissions: [], administrator: false }
 }
+
+/** Of the console: the session of a user of the account. */
+export const requireSession = (): AccessRule => ({ ...requireUser(), carrier: 'cookie' })
+
+/** Of the console: the session of an administrator of the account. */
+export const requireSessionAdministrator = (): AccessRule => ({ ...requireAdministratorUser(), carrier: 'cookie' })
+
+/** Of the console: a session, whether or not an account was chosen. */
+export const requireSessionSignIn = (): AccessRule => ({ ...requireSignIn(), carrier: 'cookie' })
 
 // The sets that routes ask for.
 

@@ -32,7 +32,7 @@ export interface ApiOptions {
 
 /** What `withApi` keeps of the jobs that routes asked for. */
 export interface EnqueuedWork {
-  readonly kind: 'registration' | 'pairs' | 'sweep' | 'verify'
+  readonly kind: 'registration' | 'pairs' | 'sweep' | 'verify' | 'notifications'
   readonly what: unknown
 }
 
@@ -202,7 +202,7 @@ export function peopleOf(dependencies: PeopleDependencies): Pick<TestApi, 'addUs
 /** One real hash, so that many tests do not pay for many. */
 const real = createPasswords()
 let testHash: Promise<string> | undefined
-const quickPasswords: HttpDependencies['passwords'] = {
+export const quickPasswords: HttpDependencies['passwords'] = {
   hash: (password) => {
     if (password.reveal() !== TEST_PASSWORD) return real.hash(password)
     testHash ??= real.hash(password)
@@ -211,7 +211,7 @@ const quickPasswords: HttpDependencies['passwords'] = {
   verify: real.verify,
 }
 
-function recordingEnqueuer(enqueued: EnqueuedWork[]): Enqueuer {
+export function recordingEnqueuer(enqueued: EnqueuedWork[]): Enqueuer {
   const record = (kind: EnqueuedWork['kind'], what: unknown): Promise<boolean> => {
     enqueued.push({ kind, what })
     return Promise.resolve(true)
@@ -222,12 +222,19 @@ function recordingEnqueuer(enqueued: EnqueuedWork[]): Enqueuer {
     pairs: (pairs, trigger) => record('pairs', { pairs, trigger }),
     sweep: (broker, trigger) => record('sweep', { broker, trigger }),
     verify: (broker, what) => record('verify', { broker, ...what }),
+    notifications: (endpoints) => record('notifications', endpoints),
   }
 }
 
-const noEngine: HttpDependencies['engine'] = {
-  planPair: () => Promise.reject(new Error('this test has no engine')),
-  planBroker: () => {
-    throw new Error('this test has no engine')
-  },
+const refuse = () => {
+  throw new Error('this test has no engine')
+}
+export const noEngine: HttpDependencies['engine'] = {
+  planPair: async () => refuse(),
+  planBroker: refuse,
+  reconcilePair: async () => refuse(),
+  sweep: async () => refuse(),
+  verify: refuse,
+  orphans: async () => refuse(),
+  deleteOrphans: async () => refuse(),
 }

@@ -9,17 +9,21 @@ import { countSignInAttempt, forgiveSignInAttempts } from '../../store/sign-in-a
 import { findUserByName, type UserWithPassword } from '../../store/users.ts'
 import type { App } from '../app.ts'
 import { notEntitled } from '../authentication.ts'
-import type { HttpDependencies } from '../dependencies.ts'
+import type { HttpConfig, HttpDependencies } from '../dependencies.ts'
 import { emptyBody } from '../openapi.ts'
 import { requireSignIn } from '../permissions.ts'
 import { IDENTITY, nameParameter, presentPassword, userToken } from './identity-schemas.ts'
 
 const SIGN_INS_PER_MINUTE = 30
 
+/** Of each call that gives tokens, for one address. */
+export const signInLimit = ({ rateLimitPerMinute }: Pick<HttpConfig, 'rateLimitPerMinute'>) =>
+  rateLimitPerMinute === 0 ? (false as const) : { max: SIGN_INS_PER_MINUTE, timeWindow: 60_000 }
+
 /** The two calls that give user tokens: for a password, and for a token of no account. */
 export async function signInRoutes(app: App, dependencies: HttpDependencies): Promise<void> {
   const { config } = dependencies
-  const rateLimit = config.rateLimitPerMinute === 0 ? false : { max: SIGN_INS_PER_MINUTE, timeWindow: 60_000 }
+  const rateLimit = signInLimit(config)
   app.post(
     '/api/v1/iam/tokens',
     {
@@ -61,7 +65,7 @@ interface Credentials {
 }
 
 /** Throws one and the same refusal, after the same time, for a wrong password and for a user that is not there. */
-async function signIn(
+export async function signIn(
   { db, now, passwords }: HttpDependencies,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -90,7 +94,8 @@ async function signIn(
   return found.user
 }
 
-async function exchange(
+/** A user token of this account for `request.signedIn`, whose token is of none. */
+export async function exchange(
   { db, now, userTokens, config }: HttpDependencies,
   request: FastifyRequest,
   accountName: string,
