@@ -111,6 +111,17 @@ const cron = (fallback: string) =>
     message: 'must be a cron expression of five or six fields',
   })
 
+const SAMPLERS = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const
+
+const isPort = (text: string): boolean => /^\d{1,5}$/.test(text) && Number(text) <= 65_535
+
 const SETTINGS = {
   KEYMESH_DATA_DIR: [text('./data'), 'Directory of the embedded database and its key ring.', './data'],
   DATABASE_URL: [
@@ -232,6 +243,44 @@ const SETTINGS = {
     '24h',
   ],
   KEYMESH_RETENTION: [duration('90d'), 'How long runs, repaired drift and the audit trail are kept.', '90d'],
+  KEYMESH_METRICS: [
+    text('token').pipe(z.enum(['token', 'public', 'off'], 'must be token, public or off')),
+    'Who may read /metrics on PORT: holders of a token of an account, for that account (token), anybody, for all accounts (public), or nobody (off).',
+    'token',
+  ],
+  KEYMESH_METRICS_PORT: [
+    optionalText
+      .refine((value) => value === null || isPort(value), { message: 'must be a whole number from 0 to 65535' })
+      .transform((value) => (value === null ? null : Number(value))),
+    'A port of its own for /metrics, /healthz and /readyz, for anybody who reaches it; without it they are on PORT alone.',
+    null,
+  ],
+  OTEL_EXPORTER_OTLP_ENDPOINT: [
+    optionalUrl(['http:', 'https:']),
+    'OpenTelemetry collector that takes traces over OTLP/HTTP, without /v1/traces; without it there are no traces.',
+    null,
+  ],
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: [
+    optionalUrl(['http:', 'https:']),
+    'The same for traces alone, the whole address.',
+    null,
+  ],
+  OTEL_EXPORTER_OTLP_HEADERS: [optionalText, 'Headers for the collector: NAME=VALUE, separated by commas.', null],
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS: [optionalText, 'The same for traces alone.', null],
+  OTEL_SDK_DISABLED: [optionalText, 'true: no traces, whatever else is set.', null],
+  OTEL_TRACES_EXPORTER: [optionalText, 'otlp; with any other value there are no traces.', 'otlp'],
+  OTEL_SERVICE_NAME: [optionalText, 'Name of the service in traces.', 'keymesh'],
+  OTEL_RESOURCE_ATTRIBUTES: [optionalText, 'More about the service in traces: NAME=VALUE, separated by commas.', null],
+  OTEL_TRACES_SAMPLER: [
+    text('parentbased_always_on').pipe(z.enum(SAMPLERS, `must be one of ${SAMPLERS.join(', ')}`)),
+    'Which traces are kept; parentbased: what the caller decided holds.',
+    'parentbased_always_on',
+  ],
+  OTEL_TRACES_SAMPLER_ARG: [
+    text('1').refine((value) => Number(value) >= 0 && Number(value) <= 1, { message: 'must be a number from 0 to 1' }),
+    'The share that traceidratio keeps.',
+    '1',
+  ],
 } as const satisfies Record<string, readonly [z.ZodType<unknown, string | undefined>, string, string | null]>
 
 export const settings: readonly Setting[] = Object.entries(SETTINGS).map(([name, [schema, description, fallback]]) => ({
@@ -276,10 +325,40 @@ export interface Config {
   /** Null: until they are deleted. */
   readonly apiTokenLifetimeMs: number | null
   readonly credentialNameOptional: boolean
+  readonly metrics: 'token' | 'public' | 'off'
+  /** Null: none of its own. */
+  readonly metricsPort: number | null
+  /** Null: none are made. */
+  readonly traces: TracesConfig | null
   /** Names this process in leases and log lines. */
   readonly instance: string
   /** Values that a portal file names with `passwordEnv`. */
   readonly secretFromEnvironment: (name: string) => Secret | null
+}
+
+export interface TracesConfig {
+  /** Whole. */
+  readonly url: string
+  readonly headers: OtlpHeaders | null
+  readonly resource: Readonly<Record<string, string>>
+  readonly sampler: 'always_on' | 'always_off' | 'traceidratio'
+  /** For `traceidratio`, 0 to 1. */
+  readonly sampledShare: number
+  /** What the caller of a request decided about its trace holds. */
+  readonly followsParent: boolean
+}
+
+/** They carry a token, often. */
+export class OtlpHeaders {
+  readonly #headers: Readonly<Record<string, string>>
+
+  constructor(headers: Readonly<Record<string, string>>) {
+    this.#headers = headers
+  }
+
+  reveal(): Record<string, string> {
+    return { ...this.#headers }
+  }
 }
 
 export interface RemoteConfig {
@@ -332,6 +411,17 @@ export function toConfig({ env, pid, hostname: host }: Process): Config {
     },
     problems,
   )
+  const traces = toTraces({
+    endpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT'),
+    tracesEndpoint: read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'),
+    headers: read('OTEL_EXPORTER_OTLP_TRACES_HEADERS') ?? read('OTEL_EXPORTER_OTLP_HEADERS'),
+    isOff: /^true$/i.test(read('OTEL_SDK_DISABLED') ?? '') || (read('OTEL_TRACES_EXPORTER') ?? 'otlp') !== 'otlp',
+    serviceName: read('OTEL_SERVICE_NAME'),
+    resourceAttributes: read('OTEL_RESOURCE_ATTRIBUTES'),
+    sampler: read('OTEL_TRACES_SAMPLER'),
+    sampledShare: Number(read('OTEL_TRACES_SAMPLER_ARG')),
+    instance: `${host}-${pid}`,
+  })
   const config: Config = {
     dataDirectory: read('KEYMESH_DATA_DIR'),
     databaseUrl: read('DATABASE_URL'),
@@ -364,6 +454,9 @@ export function toConfig({ env, pid, hostname: host }: Process): Config {
     userTokenLifetimeMs: read('KEYMESH_USER_TOKEN_LIFETIME'),
     apiTokenLifetimeMs: read('KEYMESH_API_TOKEN_LIFETIME'),
     credentialNameOptional: read('KEYMESH_CREDENTIAL_NAME_OPTIONAL'),
+    metrics: read('KEYMESH_METRICS'),
+    metricsPort: read('KEYMESH_METRICS_PORT'),
+    traces,
     instance: `${host}-${pid}`,
     secretFromEnvironment: (name) => {
       const value = env[name]
@@ -421,4 +514,54 @@ function toRemote(given: RemoteSettings, problems: Problem[]): RemoteConfig | nu
     if (set.length > 0 && value == null) complain(name, 'must be given with the other settings of the sign-in')
   }
   return null
+}
+
+interface TraceSettings {
+  readonly endpoint: string | null | undefined
+  readonly tracesEndpoint: string | null | undefined
+  readonly headers: string | null | undefined
+  readonly isOff: boolean
+  readonly serviceName: string | null | undefined
+  readonly resourceAttributes: string | null | undefined
+  readonly sampler: (typeof SAMPLERS)[number] | undefined
+  readonly sampledShare: number
+  readonly instance: string
+}
+
+/** As the OpenTelemetry specification reads the variables: the one for traces alone is taken as it is. */
+function toTraces(given: TraceSettings): TracesConfig | null {
+  const { endpoint, tracesEndpoint, sampler = 'parentbased_always_on' } = given
+  const url = tracesEndpoint ?? (endpoint == null ? null : `${endpoint.replace(/\/+$/, '')}/v1/traces`)
+  if (url === null || given.isOff) return null
+  const followsParent = sampler.startsWith('parentbased_')
+  return {
+    url,
+    headers: given.headers == null ? null : new OtlpHeaders(keyValues(given.headers)),
+    resource: {
+      'service.name': 'keymesh',
+      'service.instance.id': given.instance,
+      ...keyValues(given.resourceAttributes ?? ''),
+      ...(given.serviceName != null && { 'service.name': given.serviceName }),
+    },
+    sampler: sampler.replace('parentbased_', '') as TracesConfig['sampler'],
+    sampledShare: given.sampledShare,
+    followsParent,
+  }
+}
+
+/** `a=1,b=2%2C3`; what is not of this form is left out. */
+function keyValues(text: string): Readonly<Record<string, string>> {
+  const pairs = text.split(',').flatMap((part) => {
+    const [, key, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(part) ?? []
+    return key === undefined || value === undefined ? [] : [[key, decoded(value)] as const]
+  })
+  return Object.fromEntries(pairs)
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }

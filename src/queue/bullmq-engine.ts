@@ -1,5 +1,5 @@
 import type { Job, Queue, Worker, WorkerOptions } from 'bullmq'
-import type { QueueEngine } from './job-queue.ts'
+import type { QueueBacklog, QueueEngine } from './job-queue.ts'
 
 /** What we use of the queue library, the same on both engines. */
 export type BullQueue = Pick<
@@ -8,6 +8,7 @@ export type BullQueue = Pick<
   | 'addBulk'
   | 'getJob'
   | 'getJobCounts'
+  | 'getJobs'
   | 'pause'
   | 'resume'
   | 'isPaused'
@@ -28,6 +29,8 @@ export interface BullEngine {
   readonly engine: QueueEngine
   newQueue(name: string): BullQueue
   newWorker(name: string, processor: BullProcessor, options: BullWorkerOptions): BullWorker
+  /** In any order, and without queues that hold nothing, perhaps. `nowMs` tells what is delayed from what waits. */
+  backlog(queues: readonly BullQueue[], nowMs: number): Promise<readonly QueueBacklog[]>
   /** A worker was closed: its connection may go. */
   workerClosed(): void
   maxConnections(): number

@@ -6,6 +6,8 @@ export interface QueueBackend {
   /** The same object for the same name. */
   queue(name: string): JobQueue
   worker(name: string, processor: JobProcessor, options: WorkerOptions): JobWorker
+  /** What these queues hold, in one statement where the engine allows; in any order, perhaps without those that are empty. */
+  backlog(names: readonly string[]): Promise<readonly QueueBacklog[]>
   /** Connections that this backend may hold now: a base and one per worker. */
   maxConnections(): number
   /** Closes workers that are still open (waiting for their jobs), queues and connections. */
@@ -54,6 +56,12 @@ export interface JobCounts {
   readonly active: number
   readonly delayed: number
   readonly failed: number
+}
+
+export interface QueueBacklog extends JobCounts {
+  readonly queue: string
+  /** Since when the job that has waited longest could have run; null: none waits. */
+  readonly waitingSinceMs: number | null
 }
 
 export interface JobQueue {

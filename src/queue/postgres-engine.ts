@@ -2,6 +2,7 @@ import { createPostgresBackend, Queue, runMigrations } from 'bullmq'
 import pg from 'pg'
 import { KeymeshError } from '../domain/errors.ts'
 import { type BullEngine, EVENTS } from './bullmq-engine.ts'
+import type { QueueBacklog } from './job-queue.ts'
 import { PacedWorker } from './paced-worker.ts'
 
 /** The library's own schema, beside the service's tables. With a pool of ours it looks for this name. */
@@ -40,12 +41,32 @@ export async function openPostgresEngine(options: PostgresEngineOptions): Promis
       resize(1)
       return new PacedWorker(name, processor, { ...workerOptions, connection: pool }, createPostgresBackend)
     },
+    backlog: (queues, nowMs) =>
+      readBacklog(
+        pool,
+        queues.map(({ name }) => name),
+        nowMs,
+      ),
     workerClosed: () => resize(-1),
     maxConnections: () => options.baseConnections + workers,
     close: () => pool.end(),
     // Connections end with the process.
     abandon: () => undefined,
   }
+}
+
+/** A job that is delayed keeps the time for which it was delayed; one whose time has come waits, whatever its state. */
+async function readBacklog(pool: pg.Pool, names: readonly string[], nowMs: number): Promise<readonly QueueBacklog[]> {
+  const { rows } = await pool.query<QueueBacklog>(
+    `select queue, count(*) filter (where state = 'waiting')::int as waiting,
+       count(*) filter (where state = 'active')::int as active, count(*) filter (where state = 'delayed')::int as delayed,
+       count(*) filter (where state = 'failed')::int as failed,
+       (min(coalesce(process_at_ms, added_at_ms)) filter (where state = 'waiting' or process_at_ms <= $2
+         and state = 'delayed'))::float8 as "waitingSinceMs"
+     from job where queue = any($1) and state in ('waiting', 'active', 'delayed', 'failed') group by queue`,
+    [names, nowMs],
+  )
+  return rows
 }
 
 /** Safe when several replicas start at once: the library takes an advisory lock for its own transaction. */

@@ -68,18 +68,25 @@ function backendOn(engine: BullEngine, dependencies: WorkerDependencies): QueueB
     const closed = Promise.all([...opened.values()].map(({ bull }) => bull.close())).then(() => engine.close())
     if (!(await settlesWithin(closed, ENGINE_PATIENCE_MS))) engine.abandon()
   }
-  const queue = (name: string): BullmqQueue => {
+  const open = (name: string): { readonly bull: BullQueue; readonly queue: BullmqQueue } => {
     const known = opened.get(name)
-    if (known !== undefined) return known.queue
+    if (known !== undefined) return known
     const bull = engine.newQueue(name)
     bull.on('error', (error) => dependencies.observer.onError(name, error))
     const made = new BullmqQueue(bull, dependencies.retry.attempts, dependencies.now)
-    opened.set(name, { bull, queue: made })
-    return made
+    const both = { bull, queue: made }
+    opened.set(name, both)
+    return both
   }
+  const queue = (name: string): BullmqQueue => open(name).queue
   return {
     engine: engine.engine,
     queue,
+    backlog: (names) =>
+      engine.backlog(
+        names.map((name) => open(name).bull),
+        dependencies.now(),
+      ),
     worker(name, processor, options) {
       const worker = new BullmqWorker(dependencies, queue(name), processor, options)
       const handle: JobWorker = {

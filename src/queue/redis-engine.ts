@@ -1,6 +1,7 @@
 import { Queue } from 'bullmq'
 import { Redis } from 'ioredis'
-import { type BullEngine, EVENTS } from './bullmq-engine.ts'
+import { type BullEngine, type BullQueue, EVENTS } from './bullmq-engine.ts'
+import type { QueueBacklog } from './job-queue.ts'
 import { PacedWorker } from './paced-worker.ts'
 
 export interface RedisEngineOptions {
@@ -31,6 +32,7 @@ export async function openRedisEngine({ redisUrl, prefix, onError }: RedisEngine
       workers += 1
       return new PacedWorker(name, processor, { ...options, connection, prefix })
     },
+    backlog: (queues, nowMs) => Promise.all(queues.map((queue) => readBacklog(queue, nowMs))),
     workerClosed() {
       workers -= 1
     },
@@ -41,5 +43,27 @@ export async function openRedisEngine({ redisUrl, prefix, onError }: RedisEngine
       else connection.disconnect()
     },
     abandon: () => connection.disconnect(),
+  }
+}
+
+/** The first of each line is asked for: of jobs with priorities that is the one that is next, and hardly ever not the oldest. */
+async function readBacklog(queue: BullQueue, nowMs: number): Promise<QueueBacklog> {
+  const [counts, ...first] = await Promise.all([
+    queue.getJobCounts('waiting', 'prioritized', 'active', 'delayed', 'failed'),
+    queue.getJobs(['waiting'], 0, 0, true),
+    queue.getJobs(['prioritized'], 0, 0, true),
+    queue.getJobs(['delayed'], 0, 0, true),
+  ])
+  const readyAtMs = first
+    .flat()
+    .map(({ timestamp, delay }) => timestamp + delay)
+    .filter((atMs) => atMs <= nowMs)
+  return {
+    queue: queue.name,
+    waiting: (counts.waiting ?? 0) + (counts.prioritized ?? 0),
+    active: counts.active ?? 0,
+    delayed: counts.delayed ?? 0,
+    failed: counts.failed ?? 0,
+    waitingSinceMs: readyAtMs.length === 0 ? null : Math.min(...readyAtMs),
   }
 }

@@ -47,6 +47,9 @@ describe('a configuration', () => {
       userTokenLifetimeMs: 3_600_000,
       apiTokenLifetimeMs: null,
       credentialNameOptional: false,
+      metrics: 'token',
+      metricsPort: null,
+      traces: null,
       instance: 'node-1-42',
     })
     expect(secretFromEnvironment('ANYTHING')).toBeNull()
@@ -324,6 +327,47 @@ describe('a configuration', () => {
       KEYMESH_LEASE: secret,
     })
     expect(problems.join('\n')).not.toContain(secret)
+  })
+})
+
+describe('traces', () => {
+  const tracesOf = (env: Record<string, string>) =>
+    configOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://otel:4318/', ...env }).traces
+
+  it('go to the collector that the standard variables name', () => {
+    expect(tracesOf({})).toMatchObject({
+      url: 'http://otel:4318/v1/traces',
+      headers: null,
+      resource: { 'service.name': 'keymesh', 'service.instance.id': 'node-1-42' },
+      sampler: 'always_on',
+      followsParent: true,
+    })
+    const own = 'https://traces.example.com/intake'
+    expect(tracesOf({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own })?.url).toBe(own)
+    expect(tracesOf({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25' })).toMatchObject({
+      sampler: 'traceidratio',
+      sampledShare: 0.25,
+      followsParent: false,
+    })
+  })
+
+  it.each([{ OTEL_SDK_DISABLED: 'true' }, { OTEL_TRACES_EXPORTER: 'none' }, { OTEL_EXPORTER_OTLP_ENDPOINT: '' }])(
+    'are not made with %o',
+    (env) => {
+      expect(tracesOf(env)).toBeNull()
+    },
+  )
+
+  it('say what service they are of', () => {
+    const attributes = { OTEL_RESOURCE_ATTRIBUTES: 'service.name=other, team=a%2Cb,broken' }
+    expect(tracesOf(attributes)?.resource).toMatchObject({ 'service.name': 'other', team: 'a,b' })
+    expect(tracesOf({ ...attributes, OTEL_SERVICE_NAME: 'mesh' })?.resource['service.name']).toBe('mesh')
+  })
+
+  it('carry headers that nobody sees', () => {
+    const traces = tracesOf({ OTEL_EXPORTER_OTLP_HEADERS: 'Authorization=Bearer%20hunter-2,x=1' })
+    expect(traces?.headers?.reveal()).toEqual({ Authorization: 'Bearer hunter-2', x: '1' })
+    expect(`${JSON.stringify(traces)}${inspect(traces, { depth: 9 })}`).not.toContain('hunter')
   })
 })
 
