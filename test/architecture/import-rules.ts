@@ -13,14 +13,13 @@ interface Arrow {
 
 const CORE: Arrow = { mayImport: ['src/domain'], packages: ['node:crypto'] }
 const ADAPTER: Arrow = { mayImport: ['src/domain', 'src/reconcile'] }
-const ADAPTERS = ['brokers', 'login', 'sources', 'store', 'secrets', 'queue', 'sandbox', 'portal-file', 'notifications']
+const ADAPTERS = ['brokers', 'login', 'sources', 'store', 'secrets', 'queue', 'sandbox', 'portal-file']
 
 /** A command opens nothing itself: connections, keys and brokers come with the context. */
 const OF_A_COMMAND = [
   'src/domain',
   'src/reconcile',
   'src/store',
-  'src/operations',
   'src/portal-file',
   'src/sandbox',
   'src/config.ts',
@@ -37,11 +36,6 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   ...Object.fromEntries(ADAPTERS.map((name) => [`src/${name}`, ADAPTER])),
   // What a simulated broker does must not be learnt from the program that it tests.
   'src/sandbox': { mayImport: ['src/domain'] },
-  // What operators ask for, on the store or on a service elsewhere: the command line and the API call it.
-  'src/operations': {
-    mayImport: ['src/domain', 'src/reconcile', 'src/store'],
-    mayImportTypesOf: ['src/engine.ts'],
-  },
   'src/config.ts': { mayImport: ['src/domain'] },
   // Told of what happens, by who made it; knows no adapter.
   'src/observability': {
@@ -57,7 +51,6 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   'src/broker-logins.ts': { mayImport: ['src'] },
   'src/login-gate.ts': { mayImport: ['src'] },
   'src/remote-follower.ts': { mayImport: ['src'] },
-  'src/notifier.ts': { mayImport: ['src'] },
   'src/services.ts': { mayImport: ['src', 'jobs'] },
   'src/roles.ts': { mayImport: ['src', 'src/http', 'jobs'] },
   'src/key-rotation.ts': { mayImport: ['src'] },
@@ -65,7 +58,7 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   'src/cli': { mayImport: [...OF_A_COMMAND, 'src/demo'], mayImportTypesOf: ['src/engine.ts', 'src/queue'] },
   'src/demo': { mayImport: OF_A_COMMAND, mayImportTypesOf: ['src/engine.ts', 'src/queue'] },
   'src/http': {
-    mayImport: ['src/domain', 'src/reconcile', 'src/store', 'src/operations', 'src/portal-file', 'src/context.ts'],
+    mayImport: ['src/domain', 'src/reconcile', 'src/store', 'src/portal-file', 'src/context.ts'],
     mayImportTypesOf: ['src/config.ts', 'src/engine.ts', 'src/queue'],
   },
   jobs: {
