@@ -1,5 +1,5 @@
 import type { AccountId, RegistrationId } from '../src/domain/ids.ts'
-import type { VerifyWhat } from '../src/queue/enqueue.ts'
+import type { EndpointKey, VerifyWhat } from '../src/queue/enqueue.ts'
 import type { BrokerKey } from '../src/queue/queue-names.ts'
 import type { Pair, RunTrigger } from '../src/reconcile/store-port.ts'
 
@@ -17,10 +17,14 @@ export interface JobServices {
   usableBrokers(): Promise<readonly UsableBroker[]>
   /** One pass over another service's catalogue, where there is one; whether registrations are to be reconciled for it. */
   followRemoteCatalogue(signal: AbortSignal): Promise<boolean>
-  /** How many were retired. */
+  /** Also tells of what expires soon. How many were retired. */
   retireExpired(): Promise<number>
   /** How many were removed. */
   pruneRecords(): Promise<number>
+  /** Notification endpoints with something to send now, at most `limit`. */
+  dueEndpoints(limit: number): Promise<readonly EndpointKey[]>
+  /** How many attempts were made. */
+  deliverNotifications(endpoint: EndpointKey, signal: AbortSignal): Promise<number>
 }
 
 /** `total` is null while it is not known. */

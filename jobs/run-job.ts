@@ -1,8 +1,10 @@
 import { KeymeshError } from '../src/domain/errors.ts'
 import { isJobName, type JobName, parsePayload } from '../src/queue/job-payloads.ts'
 import type { JobOutcome, RunningJob } from '../src/queue/job-queue.ts'
+import { deliverNotifications } from './deliver-notifications.ts'
 import type { JobContext, JobHandler } from './job-handler.ts'
 import { pollCatalogue } from './poll-catalogue.ts'
+import { pollNotifications } from './poll-notifications.ts'
 import { pollRegistrations } from './poll-registrations.ts'
 import { pruneRecords } from './prune-records.ts'
 import { reconcilePair } from './reconcile-pair.ts'
@@ -22,6 +24,8 @@ const HANDLERS: { readonly [Name in JobName]: JobHandler<Name> } = {
   'verify-broker': verifyBroker,
   'retire-expired': retireExpired,
   'prune-records': pruneRecords,
+  'poll-notifications': pollNotifications,
+  'deliver-notifications': deliverNotifications,
 }
 
 export type RunContext = Omit<JobContext, 'signal' | 'progress'>

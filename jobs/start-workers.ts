@@ -1,7 +1,7 @@
 import type { Enqueuer } from '../src/queue/enqueue.ts'
 import type { JobName } from '../src/queue/job-payloads.ts'
 import type { JobProcessor, JobWorker, QueueBackend } from '../src/queue/job-queue.ts'
-import { brokerQueue, CATALOGUE_QUEUE, REGISTRATIONS_QUEUE } from '../src/queue/queue-names.ts'
+import { brokerQueue, CATALOGUE_QUEUE, NOTIFICATIONS_QUEUE, REGISTRATIONS_QUEUE } from '../src/queue/queue-names.ts'
 import { settlesWithin } from '../src/queue/settles-within.ts'
 import { DONE } from './job-handler.ts'
 import type { JobServices } from './job-services.ts'
@@ -35,6 +35,8 @@ const DEFAULT_BROKER_CONCURRENCY = 4
 const REGISTRATIONS_CONCURRENCY = 4
 /** A slow prune does not hold up the poll. */
 const CATALOGUE_CONCURRENCY = 3
+/** Receivers that do not answer hold a place for seconds each. */
+const NOTIFICATIONS_CONCURRENCY = 8
 const DEFAULT_SWEEP_SPREAD_MS = 10 * 60_000
 /** While one of these runs here, the next tick of it adds nothing: one that is slow must not take every slot. */
 const SINGLE_JOBS: ReadonlySet<string> = new Set<JobName>([
@@ -42,12 +44,13 @@ const SINGLE_JOBS: ReadonlySet<string> = new Set<JobName>([
   'poll-registrations',
   'retire-expired',
   'prune-records',
+  'poll-notifications',
 ])
 const FOLLOW_PATIENCE_MS = 2_000
 /** A broker that left the list gives its jobs this long. */
 const REMOVED_PATIENCE_MS = 10_000
 
-/** Workers for the two shared queues and one per usable broker, which follow the list of brokers until closed. */
+/** Workers for the three shared queues and one per usable broker, which follow the list of brokers until closed. */
 export async function startWorkers(options: StartWorkersOptions): Promise<Workers> {
   const { backend, services, enqueue, onError } = options
   const concurrency = Math.max(3, options.brokerConcurrency ?? DEFAULT_BROKER_CONCURRENCY)
@@ -91,6 +94,7 @@ export async function startWorkers(options: StartWorkersOptions): Promise<Worker
   const shared = [
     backend.worker(CATALOGUE_QUEUE, processor, { concurrency: CATALOGUE_CONCURRENCY }),
     backend.worker(REGISTRATIONS_QUEUE, processor, { concurrency: REGISTRATIONS_CONCURRENCY }),
+    backend.worker(NOTIFICATIONS_QUEUE, processor, { concurrency: NOTIFICATIONS_CONCURRENCY }),
   ]
   const timer = setInterval(() => {
     followBrokers().catch((error: unknown) => onError('following the list of brokers', error))
@@ -98,7 +102,7 @@ export async function startWorkers(options: StartWorkersOptions): Promise<Worker
 
   return {
     followBrokers,
-    queues: () => [CATALOGUE_QUEUE, REGISTRATIONS_QUEUE, ...brokers.keys()],
+    queues: () => [CATALOGUE_QUEUE, REGISTRATIONS_QUEUE, NOTIFICATIONS_QUEUE, ...brokers.keys()],
     async close(patienceMs) {
       closed = true
       clearInterval(timer)

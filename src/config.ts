@@ -242,7 +242,27 @@ const SETTINGS = {
     'How often a wrong password is tried on each broker and protocol, to see that it is refused.',
     '24h',
   ],
-  KEYMESH_RETENTION: [duration('90d'), 'How long runs, repaired drift and the audit trail are kept.', '90d'],
+  KEYMESH_RETENTION: [
+    duration('90d'),
+    'How long runs, repaired drift, notifications and the audit trail are kept.',
+    '90d',
+  ],
+  KEYMESH_EXPIRY_NOTICE: [
+    duration('7d'),
+    'How long before a credential expires its operators are notified; 0s for never.',
+    '7d',
+  ],
+  KEYMESH_NOTIFICATION_RETRY: [
+    duration('24h'),
+    'How long a notification is tried before it becomes a dead letter.',
+    '24h',
+  ],
+  KEYMESH_NOTIFICATION_HTTP: [flag(false), 'Whether notifications may be sent over http, not only https.', 'false'],
+  KEYMESH_NOTIFICATION_NETWORKS: [
+    proxies,
+    'Private networks that notifications may be sent to, such as 10.1.0.0/16, separated by commas.',
+    null,
+  ],
   KEYMESH_METRICS: [
     text('token').pipe(z.enum(['token', 'public', 'off'], 'must be token, public or off')),
     'Who may read /metrics on PORT: holders of a token of an account, for that account (token), anybody, for all accounts (public), or nobody (off).',
@@ -313,6 +333,7 @@ export interface Config {
   /** Null: the account has its catalogue and registrations of its own. */
   readonly remote: RemoteConfig | null
   readonly retentionMs: number
+  readonly notifications: NotificationConfig
   /** Null: nothing is proved by logging in. */
   readonly logins: LoginConfig | null
   readonly port: number
@@ -365,6 +386,14 @@ export interface RemoteConfig {
   /** The address before `/api/v2/apim`. */
   readonly url: string
   readonly access: RemoteAccess
+}
+
+export interface NotificationConfig {
+  /** 0: nobody is told of credentials that expire. */
+  readonly expiryNoticeMs: number
+  readonly retryMs: number
+  readonly allowHttp: boolean
+  readonly allowedNetworks: readonly string[]
 }
 
 export interface LoginConfig {
@@ -442,6 +471,12 @@ export function toConfig({ env, pid, hostname: host }: Process): Config {
     remotePollCron: read('KEYMESH_APIM_POLL_CRON'),
     remote,
     retentionMs: read('KEYMESH_RETENTION'),
+    notifications: {
+      expiryNoticeMs: read('KEYMESH_EXPIRY_NOTICE'),
+      retryMs: read('KEYMESH_NOTIFICATION_RETRY'),
+      allowHttp: read('KEYMESH_NOTIFICATION_HTTP'),
+      allowedNetworks: read('KEYMESH_NOTIFICATION_NETWORKS'),
+    },
     logins,
     port: read('PORT'),
     host: read('KEYMESH_HOST'),

@@ -10,6 +10,8 @@ import { errorLine } from './domain/errors.ts'
 import { type AccountId, runId } from './domain/ids.ts'
 import { Engine } from './engine.ts'
 import { createLoginClients } from './login/login-clients.ts'
+import { NotificationSender } from './notifications/notification-sender.ts'
+import { Notifier } from './notifier.ts'
 import type { LoginPort } from './reconcile/login-port.ts'
 import type { ReconcileStore } from './reconcile/store-port.ts'
 import type { BrokerKey, SweepStore } from './reconcile/sweep-port.ts'
@@ -53,6 +55,7 @@ export interface Context extends AsyncDisposable {
   readonly login: LoginPort
   /** Null when the account has its catalogue of its own. */
   readonly remote: RemoteFollower | null
+  readonly notifier: Notifier
   /** Settles when the embedded database ends although nobody stopped it. */
   readonly databaseLost: Promise<Error>
 }
@@ -135,6 +138,10 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     onChange: ({ accountId: account, brokerId }, { failures }) =>
       log.warn({ event: 'broker.resting', account, broker: brokerId, failures }, 'A sick broker rests'),
   })
+  const sender = new NotificationSender(config.notifications)
+  opened.defer(() => sender.close())
+  const { retryMs } = config.notifications
+  const notifier = new Notifier({ db, sealer, sender, now, ids: cryptoRandom, random: Math.random, retryMs, log })
   const login = options.login ?? ownClients(opened)
   const logins = config.logins === null ? null : openLogins({ db, connections, now, login, settings: config.logins })
   const engine = new Engine({
@@ -170,6 +177,7 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     engine,
     login,
     remote,
+    notifier,
     databaseLost: lost,
     [Symbol.asyncDispose]: () => opened.dispose(),
   }
@@ -246,6 +254,7 @@ async function openKeyRing(config: Config, db: Database, log: Logger) {
 async function holdsSecrets(db: Database): Promise<boolean> {
   const { rows } = await sql<{ found: boolean }>`
     select exists (select 1 from credentials) or exists (select 1 from brokers where management_password is not null)
+      or exists (select 1 from notification_endpoints)
       as found`.execute(db)
   return rows[0]?.found ?? false
 }

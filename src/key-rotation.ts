@@ -81,7 +81,7 @@ export async function removeOldKey(context: KeyContext, kid: string): Promise<vo
     }
     const shortened = removeKey(ring, kid)
     await db.transaction().execute(async (trx) => {
-      await sql`lock table brokers, credentials, webhooks in share mode`.execute(trx)
+      await sql`lock table brokers, credentials, webhooks, notification_endpoints in share mode`.execute(trx)
       const secrets = (await countByKey(trx)).get(kid) ?? 0
       if (secrets > 0) throw stillInUse(kid, secrets)
       await writeKeyRingFile(keyRingFile, shortened)

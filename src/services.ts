@@ -3,13 +3,14 @@ import type { Context } from './context.ts'
 import { codeOf } from './domain/errors.ts'
 import { listManagedBrokers } from './store/broker-settings.ts'
 import { retireExpired } from './store/generations.ts'
+import { dueEndpoints, noticeExpiring } from './store/notification-outbox.ts'
 import { laggingPairs, pairsOfRegistration, revokedPairs } from './store/pairs.ts'
 import { pruneRecords } from './store/prune.ts'
 
 const RETIRE_BATCH = 500
 
 /** What the jobs call, on the context of this process. */
-export function createJobServices({ db, engine, remote, now, config }: Context): JobServices {
+export function createJobServices({ db, engine, remote, notifier, now, config }: Context): JobServices {
   return {
     laggingPairs: (limit) => laggingPairs(db, limit),
     revokedPairs: (limit) => revokedPairs(db, limit),
@@ -32,8 +33,13 @@ export function createJobServices({ db, engine, remote, now, config }: Context):
       }
     },
     usableBrokers: () => listManagedBrokers(db),
-    retireExpired: () => retireExpired(db, now(), RETIRE_BATCH),
+    retireExpired: async () => {
+      await noticeExpiring(db, now(), config.notifications.expiryNoticeMs)
+      return await retireExpired(db, now(), RETIRE_BATCH)
+    },
     pruneRecords: () => pruneRecords(db, now() - config.retentionMs),
+    dueEndpoints: (limit) => dueEndpoints(db, now(), limit),
+    deliverNotifications: (endpoint, signal) => notifier.deliver(endpoint, signal),
   }
 }
 

@@ -3,7 +3,7 @@ import type { AccountId, RegistrationId } from '../domain/ids.ts'
 import type { Pair, RunTrigger } from '../reconcile/store-port.ts'
 import { priorityOf } from './job-options.ts'
 import type { NewJob, QueueBackend } from './job-queue.ts'
-import { type BrokerKey, brokerQueue, REGISTRATIONS_QUEUE } from './queue-names.ts'
+import { type BrokerKey, brokerQueue, NOTIFICATIONS_QUEUE, REGISTRATIONS_QUEUE } from './queue-names.ts'
 
 export interface Enqueuer {
   /** Looks up the registration's brokers when the job runs, then one job for each. */
@@ -12,6 +12,13 @@ export interface Enqueuer {
   sweep(broker: BrokerKey, trigger: RunTrigger, delayMs?: number): Promise<boolean>
   /** Logins on a broker, of one registration or all, over one protocol or all. No poll finds them when they are lost. */
   verify(broker: BrokerKey, what: VerifyWhat): Promise<boolean>
+  /** Sends what waits for these notification endpoints. */
+  notifications(endpoints: readonly EndpointKey[]): Promise<boolean>
+}
+
+export interface EndpointKey {
+  readonly accountId: AccountId
+  readonly endpointId: string
 }
 
 export interface VerifyWhat {
@@ -67,6 +74,11 @@ export function createEnqueuer({ backend, now, onMissed, patienceMs = 2_000 }: E
         `logins on broker ${broker.brokerId}`,
         backend.queue(brokerQueue(broker)).add([verifyJob(broker, what, now())]),
       ),
+    notifications: (endpoints) =>
+      add(
+        `notifications of ${endpoints.length} endpoints`,
+        backend.queue(NOTIFICATIONS_QUEUE).add(endpoints.map(notificationsJob)),
+      ),
   }
 }
 
@@ -116,6 +128,15 @@ function verifyJob(
     payload: { accountId, brokerId, ...what },
     deduplication: { id: `verify/${protocol ?? 'all'}/${registrationId ?? ''}`, trailingRun: true },
     priority: priorityOf('operator', nowMs),
+    urgent: true,
+  }
+}
+
+function notificationsJob({ accountId, endpointId }: EndpointKey): NewJob {
+  return {
+    name: 'deliver-notifications',
+    payload: { accountId, endpointId },
+    deduplication: { id: `${accountId}/${endpointId}`, trailingRun: true },
     urgent: true,
   }
 }

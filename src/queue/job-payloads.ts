@@ -34,6 +34,12 @@ export const JOB_PAYLOADS = {
   'sweep-brokers': z.strictObject({}),
   'retire-expired': z.strictObject({}),
   'prune-records': z.strictObject({}),
+  'poll-notifications': z.strictObject({}),
+  'deliver-notifications': z.strictObject({
+    accountId: broker.accountId,
+    endpointId: name,
+    ...asked,
+  }),
 } as const
 
 export type JobName = keyof typeof JOB_PAYLOADS

@@ -3,6 +3,7 @@ import type { AccountId, BrokerId } from '../domain/ids.ts'
 
 export const CATALOGUE_QUEUE = 'catalogue'
 export const REGISTRATIONS_QUEUE = 'registrations'
+export const NOTIFICATIONS_QUEUE = 'notifications'
 
 export interface BrokerKey {
   readonly accountId: AccountId

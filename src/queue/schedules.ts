@@ -1,6 +1,6 @@
 import { KEEP_TICKS_SECONDS } from './job-options.ts'
 import type { QueueBackend } from './job-queue.ts'
-import { CATALOGUE_QUEUE, REGISTRATIONS_QUEUE } from './queue-names.ts'
+import { CATALOGUE_QUEUE, NOTIFICATIONS_QUEUE, REGISTRATIONS_QUEUE } from './queue-names.ts'
 import { CronTicks, checkCron, tickJobId } from './schedule-ticks.ts'
 import { settlesWithin } from './settles-within.ts'
 
@@ -10,6 +10,7 @@ export type ScheduleName =
   | 'sweep-brokers'
   | 'retire-expired'
   | 'prune-records'
+  | 'poll-notifications'
 
 /** Cron expressions in UTC: five fields, or six with seconds first. */
 export const DEFAULT_SCHEDULES: Readonly<Record<ScheduleName, string>> = {
@@ -18,6 +19,7 @@ export const DEFAULT_SCHEDULES: Readonly<Record<ScheduleName, string>> = {
   'sweep-brokers': '0 * * * *',
   'retire-expired': '* * * * *',
   'prune-records': '17 3 * * *',
+  'poll-notifications': '*/10 * * * * *',
 }
 
 /** The last tick of each schedule, over all replicas; a later tick is never replaced by an earlier one. */
@@ -135,4 +137,5 @@ const QUEUE_OF = {
   'sweep-brokers': CATALOGUE_QUEUE,
   'retire-expired': CATALOGUE_QUEUE,
   'prune-records': CATALOGUE_QUEUE,
+  'poll-notifications': NOTIFICATIONS_QUEUE,
 } as const satisfies Record<ScheduleName, string>

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { z } from 'zod'
 import type { SealPlace } from '../domain/seal-place.ts'
 import type { Database } from './database.ts'
-import { brokerPasswordPlace, credentialPlace, webhookPlace } from './sealer-port.ts'
+import { brokerPasswordPlace, credentialPlace, notificationEndpointPlace, webhookPlace } from './sealer-port.ts'
 
 /** A sealed secret where it is stored. */
 export interface SealedRow {
@@ -19,7 +19,7 @@ export interface SealedRows {
   replace(row: SealedRow, expected: string, resealed: string): Promise<boolean>
 }
 
-const TABLES = ['brokers', 'credentials', 'webhooks'] as const
+const TABLES = ['brokers', 'credentials', 'webhooks', 'notification_endpoints'] as const
 type SealedTable = (typeof TABLES)[number]
 
 const keySchema = z.tuple([z.enum(TABLES), z.string(), z.string()])
@@ -58,6 +58,11 @@ const COLUMNS = {
   },
   credentials: { column: 'secret', versionColumn: 'secret_version', placeOf: credentialPlace },
   webhooks: { column: 'secrets', versionColumn: 'secrets_version', placeOf: webhookPlace },
+  notification_endpoints: {
+    column: 'secrets',
+    versionColumn: 'secrets_version',
+    placeOf: notificationEndpointPlace,
+  },
 } as const satisfies Readonly<Record<SealedTable, object>>
 
 interface FoundRow {

@@ -30,3 +30,11 @@ export const webhookPlace = (accountId: string, id: string, version: number): Se
   column: 'secrets',
   version,
 })
+
+export const notificationEndpointPlace = (accountId: string, id: string, version: number): SealPlace => ({
+  accountId,
+  table: 'notification_endpoints',
+  rowId: id,
+  column: 'secrets',
+  version,
+})

@@ -13,7 +13,7 @@ interface Arrow {
 
 const CORE: Arrow = { mayImport: ['src/domain'], packages: ['node:crypto'] }
 const ADAPTER: Arrow = { mayImport: ['src/domain', 'src/reconcile'] }
-const ADAPTERS = ['brokers', 'login', 'sources', 'store', 'secrets', 'queue', 'sandbox', 'portal-file']
+const ADAPTERS = ['brokers', 'login', 'sources', 'store', 'secrets', 'queue', 'sandbox', 'portal-file', 'notifications']
 
 /** A command opens nothing itself: connections, keys and brokers come with the context. */
 const OF_A_COMMAND = [
@@ -51,6 +51,7 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   'src/broker-logins.ts': { mayImport: ['src'] },
   'src/login-gate.ts': { mayImport: ['src'] },
   'src/remote-follower.ts': { mayImport: ['src'] },
+  'src/notifier.ts': { mayImport: ['src'] },
   'src/services.ts': { mayImport: ['src', 'jobs'] },
   'src/roles.ts': { mayImport: ['src', 'src/http', 'jobs'] },
   'src/key-rotation.ts': { mayImport: ['src'] },

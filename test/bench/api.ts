@@ -110,7 +110,7 @@ function dependenciesOf(context: Context, { db }: OpenDatabase): HttpDependencie
   const { sealer, now, config, engine, passwords, userTokens } = context
   const log = pino({ level: 'info' }, pino.destination({ dest: '/dev/null', sync: true }))
   const nothing = () => Promise.resolve(true)
-  const enqueue = { registration: nothing, pairs: nothing, sweep: nothing, verify: nothing }
+  const enqueue = { registration: nothing, pairs: nothing, sweep: nothing, verify: nothing, notifications: nothing }
   return { db, sealer, now, log, config, enqueue, random: cryptoRandom, engine, passwords, userTokens }
 }
 

@@ -41,6 +41,8 @@ const workers = await startWorkers({
     followRemoteCatalogue: async () => false,
     retireExpired: async () => 0,
     pruneRecords: async () => 0,
+    dueEndpoints: async () => [],
+    deliverNotifications: async () => 0,
   },
 })
 process.once('SIGTERM', () => {

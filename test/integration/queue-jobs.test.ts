@@ -4,7 +4,7 @@ import { startWorkers, type Workers } from '../../jobs/start-workers.ts'
 import { accountId, brokerId, registrationId } from '../../src/domain/ids.ts'
 import { createEnqueuer, type Enqueuer } from '../../src/queue/enqueue.ts'
 import type { JobOutcome, QueueBackend } from '../../src/queue/job-queue.ts'
-import { brokerQueue, CATALOGUE_QUEUE, REGISTRATIONS_QUEUE } from '../../src/queue/queue-names.ts'
+import { brokerQueue, CATALOGUE_QUEUE, NOTIFICATIONS_QUEUE, REGISTRATIONS_QUEUE } from '../../src/queue/queue-names.ts'
 import { createScheduler, type ScheduleName, type Scheduler, type TickStore } from '../../src/queue/schedules.ts'
 import type { Pair } from '../../src/reconcile/store-port.ts'
 import { engineCases, type TestEngine } from '../helpers/queue-engines.ts'
@@ -49,6 +49,8 @@ function recordingServices(overrides: Partial<JobServices> = {}): JobServices & 
     followRemoteCatalogue: async () => false,
     retireExpired: () => call('retireExpired', 0),
     pruneRecords: () => call('pruneRecords', 0),
+    dueEndpoints: () => call('dueEndpoints', []),
+    deliverNotifications: () => call('deliverNotifications', 0),
     ...overrides,
   }
 }
@@ -100,6 +102,7 @@ describe.each(engineCases())('schedules and jobs on $engine', ({ skip, start }) 
       'poll-registrations': NEVER,
       'sweep-brokers': NEVER,
       'retire-expired': NEVER,
+      'poll-notifications': NEVER,
     }
 
     it('three schedulers make one job per tick', async () => {
@@ -216,11 +219,17 @@ describe.each(engineCases())('schedules and jobs on $engine', ({ skip, start }) 
       const workers = await workersFor(services)
       const before = backend.maxConnections()
       const queueOf = (name: string): string => brokerQueue(usable(name))
-      expect(workers.queues()).toEqual([CATALOGUE_QUEUE, REGISTRATIONS_QUEUE, queueOf('first')])
+      expect(workers.queues()).toEqual([CATALOGUE_QUEUE, REGISTRATIONS_QUEUE, NOTIFICATIONS_QUEUE, queueOf('first')])
 
       brokers = [usable('second', true), usable('third')]
       await backend.queue(CATALOGUE_QUEUE).add([{ name: 'poll-catalogue', payload: {} }])
-      const expected = [CATALOGUE_QUEUE, REGISTRATIONS_QUEUE, queueOf('second'), queueOf('third')]
+      const expected = [
+        CATALOGUE_QUEUE,
+        REGISTRATIONS_QUEUE,
+        NOTIFICATIONS_QUEUE,
+        queueOf('second'),
+        queueOf('third'),
+      ]
       await eventually(() => expect(workers.queues()).toEqual(expected))
       await eventually(() => expect(backend.maxConnections()).toBe(before + 1))
       await enqueue.pairs([pairOf('second', 'r1'), pairOf('third', 'r1')], 'on-demand')
@@ -288,7 +297,7 @@ describe.each(engineCases())('schedules and jobs on $engine', ({ skip, start }) 
       const names = Array.from({ length: 12 }, (_, index) => `many-${index}`)
       const services = recordingServices({ usableBrokers: async () => names.map((name) => usable(name)) })
       await workersFor(services, small)
-      expect(small.maxConnections()).toBe(1 + 12 + 2)
+      expect(small.maxConnections()).toBe(1 + 12 + 3)
       await enqueue.pairs(
         names.flatMap((name) => [pairOf(name, 'r1'), pairOf(name, 'r2')]),
         'poll',

@@ -32,6 +32,7 @@ function recording(overrides: Partial<RunContext['services']> = {}) {
       pairs: record('add pairs', true),
       sweep: record('add sweep', true),
       verify: record('add verify', true),
+      notifications: record('add notifications', true),
     },
     services: {
       laggingPairs: record('lagging', []),
@@ -44,6 +45,8 @@ function recording(overrides: Partial<RunContext['services']> = {}) {
       followRemoteCatalogue: record('follow remote', false),
       retireExpired: record('retire', 1),
       pruneRecords: record('prune', 1),
+      dueEndpoints: record('due endpoints', [{ accountId: accountId('a'), endpointId: 'e' }]),
+      deliverNotifications: record('deliver', 1),
       ...overrides,
     },
   }
@@ -88,6 +91,19 @@ describe('a job', () => {
     ['sweep-brokers', {}, [['brokers']]],
     ['retire-expired', {}, [['retire']]],
     ['prune-records', {}, [['prune']]],
+    [
+      'poll-notifications',
+      {},
+      [
+        ['due endpoints', 500],
+        ['add notifications', [{ accountId: 'a', endpointId: 'e' }]],
+      ],
+    ],
+    [
+      'deliver-notifications',
+      { accountId: 'a', endpointId: 'e', askedAtMs: 5 },
+      [['deliver', { accountId: 'a', endpointId: 'e' }]],
+    ],
   ])('%s calls its function', async (name, data, expected) => {
     const { calls, context } = recording()
     expect(await runJob(job(name, data), context)).toEqual({ status: 'done' })

@@ -37,6 +37,7 @@ class World {
         'poll-catalogue': NEVER,
         'retire-expired': NEVER,
         'prune-records': NEVER,
+        'poll-notifications': NEVER,
         'poll-registrations': '*/15 * * * * *',
         'sweep-brokers': '0 * * * *',
       },

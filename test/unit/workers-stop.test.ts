@@ -30,11 +30,12 @@ it('workers end when they are told, though the store does not answer who the bro
       pairs: async () => true,
       sweep: async () => true,
       verify: async () => true,
+      notifications: async () => true,
     },
     followEveryMs: 60_000,
     onError: (what, error) => expect.fail(`${what}: ${String(error)}`),
   })
   void workers.followBrokers()
   expect(await workers.close(1_000)).toBe(true)
-  expect(closed).toEqual(['catalogue', 'registrations'])
+  expect(closed).toEqual(['catalogue', 'registrations', 'notifications'])
 })
