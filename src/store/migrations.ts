@@ -1,4 +1,5 @@
 import { followedCatalogues } from './followed-catalogues-migration.ts'
+import { notifications } from './notifications-migration.ts'
 import { productDocuments } from './product-documents-migration.ts'
 
 /** One forward step of the schema. A breaking one stops older programs from starting. */
@@ -524,4 +525,5 @@ export const migrations: readonly Migration[] = [
   { version: 13, name: 'declared registrations', sql: declaredRegistrations },
   { version: 14, name: 'lookalikes', sql: lookalikes },
   { version: 15, name: 'records by time', sql: recordsByTime },
+  { version: 16, name: 'notifications', sql: notifications },
 ]

@@ -9,6 +9,7 @@ import type {
   Protocol,
   Viewpoint,
 } from '../domain/catalogue.ts'
+import type { NotificationKind, SentKind } from '../domain/notifications.ts'
 import type { Permission, UserRole } from '../domain/permissions.ts'
 import type { AccessRequestState, Filters } from '../domain/registration.ts'
 
@@ -241,6 +242,57 @@ export interface WebhooksTable {
   secrets: string | null
   secrets_version: number
   created_at: DefaultTimestamp
+}
+
+export interface NotificationEndpointsTable {
+  account_id: string
+  id: string
+  name: string
+  kinds: NotificationKind[]
+  enabled: boolean
+  disabled_reason: string | null
+  address: string
+  /** Sealed. */
+  secrets: string
+  secrets_version: number
+  created_at: DefaultTimestamp
+  next_digest_at: NullableTimestamp
+  blocked_until: NullableTimestamp
+  failing_since: NullableTimestamp
+  last_error: string | null
+  last_delivered_at: NullableTimestamp
+  lease_holder: string | null
+  lease_until: NullableTimestamp
+}
+
+export interface NotificationDeliveriesTable {
+  account_id: string
+  endpoint_id: string
+  id: string
+  state: 'pending' | 'delivered' | 'dead'
+  test: boolean
+  notifications: number
+  body: string
+  attempts: Generated<number>
+  next_attempt_at: Timestamp
+  give_up_at: Timestamp
+  last_attempt_at: NullableTimestamp
+  last_status: number | null
+  last_error: string | null
+  created_at: Timestamp
+  finished_at: NullableTimestamp
+}
+
+export interface NotificationsTable {
+  id: ColumnType<number, never, never>
+  account_id: string
+  endpoint_id: string
+  fact: string
+  kind: SentKind
+  subject: Json<unknown>
+  occurred_at: Timestamp
+  keep_until: NullableTimestamp
+  delivery_id: string | null
 }
 
 export interface PairsTable {
@@ -489,6 +541,9 @@ export interface Schema {
   access_requests: AccessRequestsTable
   credentials: CredentialsTable
   webhooks: WebhooksTable
+  notification_endpoints: NotificationEndpointsTable
+  notification_deliveries: NotificationDeliveriesTable
+  notifications: NotificationsTable
   pairs: PairsTable
   ledger: LedgerTable
   adoptions: AdoptionsTable

@@ -223,13 +223,7 @@ describe.each(engineCases())('schedules and jobs on $engine', ({ skip, start }) 
 
       brokers = [usable('second', true), usable('third')]
       await backend.queue(CATALOGUE_QUEUE).add([{ name: 'poll-catalogue', payload: {} }])
-      const expected = [
-        CATALOGUE_QUEUE,
-        REGISTRATIONS_QUEUE,
-        NOTIFICATIONS_QUEUE,
-        queueOf('second'),
-        queueOf('third'),
-      ]
+      const expected = [CATALOGUE_QUEUE, REGISTRATIONS_QUEUE, NOTIFICATIONS_QUEUE, queueOf('second'), queueOf('third')]
       await eventually(() => expect(workers.queues()).toEqual(expected))
       await eventually(() => expect(backend.maxConnections()).toBe(before + 1))
       await enqueue.pairs([pairOf('second', 'r1'), pairOf('third', 'r1')], 'on-demand')
