@@ -2,17 +2,15 @@ import { z } from 'zod'
 import { OBJECT_KINDS } from '../../domain/broker-object.ts'
 import { InvalidInputError } from '../../domain/errors.ts'
 import { notFound } from '../../domain/refusals.ts'
-import { confirmWithdrawals, recordAdoption, requestPasswords, requestRuns } from '../../store/pairs.ts'
+import { confirmWithdrawals, recordAdoption, requestPasswords } from '../../store/pairs.ts'
 import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
 import { one, oneOf } from '../pagination.ts'
 import { BASE, CHANGE, CREATE, OPERATIONS } from './access.ts'
-import { enqueuePairs, enqueueSweeps } from './enqueueing.ts'
-import { knownBroker, knownRegistration, managedBrokers } from './known-objects.ts'
+import { enqueuePairs } from './enqueueing.ts'
+import { knownBroker } from './known-objects.ts'
 import { enqueued, idParameter } from './operations-schemas.ts'
-
-/** A permission to drop live clients that no run used is over then. */
-const PERMISSION_MS = 3_600_000
+import { reconcileNow, subjectOf } from './reconcile-now.ts'
 
 const brokerParams = z.strictObject({ brokerId: idParameter })
 const accepted = { 202: oneOf(enqueued) }
@@ -49,7 +47,6 @@ export async function actionRoutes(app: App, dependencies: HttpDependencies): Pr
 }
 
 function reconcileRoute(app: App, dependencies: HttpDependencies): void {
-  const { db, now } = dependencies
   app.post(
     `${BASE}/reconcile`,
     {
@@ -62,21 +59,10 @@ function reconcileRoute(app: App, dependencies: HttpDependencies): void {
       },
     },
     async (request, reply) => {
-      const { accountId } = request.principal
-      const { brokerId, registrationId, allowDisruptive } = request.body ?? { allowDisruptive: false }
-      request.auditSubject = [registrationId, brokerId].filter((id) => id !== undefined).join(' on ') || 'all brokers'
-      const disruptiveUntilMs = allowDisruptive ? now() + PERMISSION_MS : null
-      const onBroker = brokerId === undefined ? {} : { brokerId }
+      const asked = request.body ?? { allowDisruptive: false }
+      request.auditSubject = subjectOf(asked)
       reply.code(202)
-      if (registrationId !== undefined) {
-        await knownRegistration(db, accountId, registrationId)
-        if (brokerId !== undefined) await knownBroker(db, accountId, brokerId)
-        const pairs = await requestRuns(db, { accountId, registrationId, ...onBroker, disruptiveUntilMs })
-        return one(await enqueuePairs(dependencies, pairs))
-      }
-      const brokers = await managedBrokers(db, accountId, brokerId)
-      if (allowDisruptive) await requestRuns(db, { accountId, ...onBroker, heldOnly: true, disruptiveUntilMs })
-      return one(await enqueueSweeps(dependencies, brokers))
+      return one(await reconcileNow(dependencies, request.principal.accountId, asked))
     },
   )
 }
