@@ -26,7 +26,7 @@ export function renderStep({ action, disruptive, decision, because }: Step): str
 
 export function renderAction(action: Action): string {
   const { kind, name } = actionRef(action)
-  const object = `${WORDS[kind]} ${name}`
+  const object = `${OBJECT_WORDS[kind]} ${name}`
   switch (action.type) {
     case 'create':
       return `+ create ${object} (${action.reason})`
@@ -51,14 +51,15 @@ export function renderAction(action: Action): string {
   }
 }
 
-const WORDS = {
+/** What the objects of a broker are called, everywhere. */
+export const OBJECT_WORDS = {
   clientProfile: 'client profile',
   aclProfile: 'ACL profile',
   clientUsername: 'client username',
   queue: 'queue',
 } as const
 
-const MEMBER_WORDS = {
+export const MEMBER_WORDS = {
   publishTopicExceptions: 'publish exception',
   subscribeTopicExceptions: 'subscribe exception',
   publishTopicExceptionsMqtt: 'publish exception (MQTT syntax)',
@@ -70,7 +71,7 @@ const value = (item: AttributeValue | null): string => (item === null ? 'unset' 
 
 /** What is in the way and what a person can do about it. */
 export function renderConflict({ object, after, reason }: Drift): string {
-  const what = `the ${WORDS[object.kind]} ${object.name}`
+  const what = `the ${OBJECT_WORDS[object.kind]} ${object.name}`
   switch (reason) {
     case 'foreign-username':
       return `${what} exists and is not ours. Adopt it or choose another consumer key.`
@@ -87,5 +88,5 @@ export function renderConflict({ object, after, reason }: Drift): string {
 
 export function renderDrift(drift: Drift): string {
   const { kind, name } = drift.object
-  return `${drift.kind}: ${WORDS[kind]} ${name}. ${REASONS[drift.reason]}`
+  return `${drift.kind}: ${OBJECT_WORDS[kind]} ${name}. ${REASONS[drift.reason]}`
 }
