@@ -102,4 +102,21 @@ describe('a sick broker', () => {
     }
     expect(await health(mesh)).toMatchObject({ health: 'closed', failures: 0 })
   })
+
+  it('has the failures of every process forgotten by a success of any', async () => {
+    let nowMs = Date.now()
+    await using mesh = await meshOf(() => nowMs)
+    const other = await mesh.another('second')
+    expect(await outcome(mesh, 'app-0')).toBe('done')
+    await mesh.sandbox.broker(0).stop()
+    for (const app of APPS.slice(1, 5)) {
+      const run = other.engine.reconcilePair(mesh.pair(app), { trigger: 'poll' })
+      await expect(run).rejects.toMatchObject({ code: expect.stringMatching(/^BROKER_/) })
+    }
+    await mesh.sandbox.broker(0).start()
+    expect(await health(mesh)).toMatchObject({ health: 'closed', failures: 4 })
+    nowMs += 2_000
+    expect(await outcome(mesh, 'app-0')).toBe('done')
+    expect(await health(mesh)).toMatchObject({ health: 'closed', failures: 0 })
+  })
 })
