@@ -1,12 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Protocol } from '../domain/catalogue.ts'
-import {
-  type LoginStanding,
-  type NegativeControl,
-  type NotVerifiedReason,
-  standingOf,
-  type VerdictOutcome,
-} from '../domain/verdict.ts'
+import { type NegativeControl, type NotVerifiedReason, standingOf, type VerdictOutcome } from '../domain/verdict.ts'
 import type { LoginControl } from '../reconcile/store-port.ts'
 import type { Database } from './database.ts'
 
@@ -103,6 +97,68 @@ export interface LoginSums {
 
 export const NO_LOGINS: LoginSums = { accepted: 0, rejected: 0, notVerified: 0, acceptsAnything: [] }
 
+/** The logins over one protocol. */
+export interface ProtocolLogins {
+  readonly accepted: number
+  readonly rejected: number
+  readonly notVerified: number
+  /** Whether the broker accepted a wrong password, so that its accepted logins prove nothing. */
+  readonly acceptsAnything: boolean
+}
+
+/**
+ * By broker id and protocol, of these brokers; of all when none are given. Without what has no logins. `offset 0` has the
+ * live credentials hashed, and not looked up for each of a hundred thousand verdicts.
+ */
+export async function sumLoginsByProtocol(
+  db: Database,
+  accountId: string,
+  brokers: readonly string[] | null,
+): Promise<ReadonlyMap<string, ReadonlyMap<Protocol, ProtocolLogins>>> {
+  const some = (column: RawBuilder<unknown>) => sql`(${brokers}::text[] is null or ${column} = any(${brokers}::text[]))`
+  const { rows } = await sql<{ broker: string; protocol: Protocol; outcome: VerdictOutcome | null; count: number }>`
+    with protocols as materialized (
+      select b.id as broker_id, exposed.protocol from brokers b
+      cross join lateral (
+        select each ->> 'protocol' as protocol from jsonb_array_elements(b.messaging -> 'protocols') each) exposed
+      where b.account_id = ${accountId} and ${some(sql`b.id`)} and ${proves(sql`exposed.protocol`)}
+    )
+    select v.broker_id as broker, v.protocol, v.outcome, count(*) as count
+    from login_verdicts v
+    join (
+      select p.broker_id, c.consumer_key, c.secret_version from pairs p
+      join credentials c on c.account_id = p.account_id and c.registration_id = p.registration_id and c.retired_at is null
+      where p.account_id = ${accountId} and p.wanted and ${some(sql`p.broker_id`)} offset 0
+    ) live on live.broker_id = v.broker_id and live.consumer_key = v.consumer_key
+      and live.secret_version = v.credential_version
+    join protocols on protocols.broker_id = v.broker_id and protocols.protocol = v.protocol
+    where v.account_id = ${accountId} and ${some(sql`v.broker_id`)}
+    group by 1, 2, 3
+    union all
+    select n.broker_id, n.protocol, null, 0 from login_controls n
+    join protocols on protocols.broker_id = n.broker_id and protocols.protocol = n.protocol
+    where n.account_id = ${accountId} and n.outcome = 'accepts-anything'
+    order by 1, 2`.execute(db)
+  const found = new Map<string, Map<Protocol, ProtocolLogins>>()
+  for (const { broker, protocol, outcome, count } of rows) {
+    const ofBroker = found.get(broker) ?? new Map<Protocol, ProtocolLogins>()
+    found.set(broker, ofBroker)
+    ofBroker.set(protocol, withOutcome(ofBroker.get(protocol) ?? NO_LOGINS_YET, outcome, count))
+  }
+  return found
+}
+
+const NO_LOGINS_YET: ProtocolLogins = { accepted: 0, rejected: 0, notVerified: 0, acceptsAnything: false }
+
+/** Without an outcome it is that of the wrong password. */
+function withOutcome(sums: ProtocolLogins, outcome: VerdictOutcome | null, count: number): ProtocolLogins {
+  if (outcome === null) return { ...sums, acceptsAnything: true }
+  const place = ({ accepted: 'accepted', rejected: 'rejected', 'not-verified': 'notVerified' } as const)[
+    standingOf(outcome)
+  ]
+  return { ...sums, [place]: sums[place] + count }
+}
+
 /** By broker id; a broker without logins is not in it. */
 export async function sumLogins(
   db: Database,
@@ -110,23 +166,13 @@ export async function sumLogins(
   brokers: readonly string[],
 ): Promise<ReadonlyMap<string, LoginSums>> {
   if (brokers.length === 0) return new Map()
-  const { rows } = await sql<{ broker: string; outcome: VerdictOutcome; count: number }>`
-    select v.broker_id as broker, v.outcome, count(*) as count from ${present}
-    where v.account_id = ${accountId} and v.broker_id = any(${brokers}) group by 1, 2`.execute(db)
-  const controls = await sql<{ broker: string; protocol: Protocol }>`
-    select n.broker_id as broker, n.protocol from login_controls n
-    join brokers b on b.account_id = n.account_id and b.id = n.broker_id and ${proves(sql`n.protocol`)}
-    where n.account_id = ${accountId} and n.broker_id = any(${brokers}) and n.outcome = 'accepts-anything'
-    order by 1, 2`.execute(db)
-  const found = new Set([...rows, ...controls.rows].map(({ broker }) => broker))
-  return new Map(
-    [...found].map((id) => {
-      const own = rows.filter(({ broker }) => broker === id)
-      const sum = (standing: LoginStanding): number =>
-        own.filter(({ outcome }) => standingOf(outcome) === standing).reduce((total, { count }) => total + count, 0)
-      const acceptsAnything = controls.rows.filter(({ broker }) => broker === id).map(({ protocol }) => protocol)
-      const sums = { accepted: sum('accepted'), rejected: sum('rejected'), notVerified: sum('not-verified') }
-      return [id, { ...sums, acceptsAnything }]
-    }),
-  )
+  const found = await sumLoginsByProtocol(db, accountId, brokers)
+  return new Map([...found].map(([broker, protocols]) => [broker, addUp(protocols)]))
+}
+
+function addUp(protocols: ReadonlyMap<Protocol, ProtocolLogins>): LoginSums {
+  const sum = (what: 'accepted' | 'rejected' | 'notVerified'): number =>
+    [...protocols.values()].reduce((total, each) => total + each[what], 0)
+  const acceptsAnything = [...protocols].filter(([, each]) => each.acceptsAnything).map(([protocol]) => protocol)
+  return { accepted: sum('accepted'), rejected: sum('rejected'), notVerified: sum('notVerified'), acceptsAnything }
 }

@@ -3,6 +3,7 @@ import type { Database } from './database.ts'
 import { type LoginSums, NO_LOGINS, sumLogins } from './logins-view.ts'
 import type { Lookalikes } from './orphans.ts'
 import { pausedAccount } from './pause.ts'
+import { NO_SUMS, type ReasonCount, type RegistrationSums, sumRegistrations } from './registration-sums.ts'
 
 /** One broker as `keymesh status` shows it; times in epoch milliseconds. */
 export interface BrokerStatusView {
@@ -18,18 +19,7 @@ export interface BrokerStatusView {
   readonly errorCode: string | null
   readonly error: string | null
   readonly lastSweep: { readonly finishedAtMs: number | null; readonly outcome: string } | null
-  readonly registrations: {
-    readonly total: number
-    readonly inSync: number
-    readonly lagging: number
-    readonly drifted: number
-    readonly held: number
-    readonly conflict: number
-    readonly refused: number
-    readonly error: number
-    /** Of all these, those that do not heal by themselves. */
-    readonly needPerson: number
-  }
+  readonly registrations: RegistrationSums
   readonly logins: LoginSums
   /** Set while a sick broker rests: when it is tried again. */
   readonly restsUntilMs: number | null
@@ -38,7 +28,7 @@ export interface BrokerStatusView {
   /** The longest a registration has lagged. */
   readonly oldestLagMs: number | null
   /** Why registrations are not in sync: the most common reasons first. */
-  readonly reasons: readonly { readonly reason: string; readonly count: number }[]
+  readonly reasons: readonly ReasonCount[]
 }
 
 interface Row {
@@ -56,22 +46,15 @@ interface Row {
   readonly sweepOutcome: string | null
   readonly restsUntil: Date | null
   readonly lookalikes: Lookalikes | null
-  readonly total: number
-  readonly inSync: number
-  readonly lagging: number
-  readonly drifted: number
-  readonly held: number
-  readonly conflict: number
-  readonly refused: number
-  readonly failed: number
-  readonly needPerson: number
-  readonly oldestLagMs: number | null
 }
 
 export interface StatusPage {
   readonly limit: number
   readonly offset: number
 }
+
+/** Of a row `s` of `broker_status`. */
+export const restsUntil = sql<Date | null>`case s.health when 'open' then s.retry_at when 'half-open' then s.prober_until end`
 
 /** In the order of their ids; all when no page is asked for. */
 export async function readStatus(
@@ -84,87 +67,30 @@ export async function readStatus(
     select b.id as "brokerId", b.name, m.name as "eventMesh", e.name as environment, s.reachable, s.checked_at as "checkedAt",
       s.semp_version as "sempVersion",
       coalesce(s.paused, false) or ${pausedAccount(sql`b.account_id`)} as paused, s.error_code as "errorCode", s.error, s.sweep_finished_at as "sweepFinishedAt",
-      s.sweep_outcome as "sweepOutcome",
-      case s.health when 'open' then s.retry_at when 'half-open' then s.prober_until end as "restsUntil", s.lookalikes, p.*
+      s.sweep_outcome as "sweepOutcome", ${restsUntil} as "restsUntil", s.lookalikes
     from brokers b
     left join event_meshes m on m.account_id = b.account_id and m.id = b.event_mesh_id
     left join environments e on e.account_id = m.account_id and e.id = m.environment_id
     left join broker_status s on s.account_id = b.account_id and s.broker_id = b.id
-    cross join lateral (
-      select count(*) as total,
-        count(*) filter (where p.state = 'in-sync' and p.reached_generation = p.generation and d.open is null) as "inSync",
-        count(*) filter (where p.reached_generation < p.generation and p.state in ('lagging', 'in-sync')) as lagging,
-        count(*) filter (where d.open is not null and p.state = 'in-sync' and p.reached_generation = p.generation) as drifted,
-        count(*) filter (where p.state = 'held') as held,
-        count(*) filter (where p.state = 'conflict') as conflict,
-        count(*) filter (where p.state = 'refused') as refused,
-        count(*) filter (where p.state = 'error') as failed,
-        count(*) filter (where p.needs_person) as "needPerson",
-        (extract(epoch from now() - min(p.changed_at) filter (where p.reached_generation < p.generation)) * 1000)::bigint as "oldestLagMs"
-      from pairs p
-      left join lateral (
-        select true as open from drift d where d.account_id = p.account_id and d.broker_id = p.broker_id
-          and d.registration_id = p.registration_id and d.repaired_at is null limit 1
-      ) d on true
-      where p.account_id = b.account_id and p.broker_id = b.id
-    ) p
     where b.account_id = ${account} and (${broker ?? null}::text is null or b.id = ${broker ?? null})
     order by b.id limit ${page?.limit ?? null} offset ${page?.offset ?? 0}`.execute(db)
-  const reasons = await readReasons(db, account)
-  const logins = await sumLogins(
-    db,
-    account,
-    rows.map(({ brokerId }) => brokerId),
-  )
-  return rows.map((row) => toView(row, reasons, logins.get(row.brokerId) ?? NO_LOGINS))
+  const ids = rows.map(({ brokerId }) => brokerId)
+  const sums = await sumRegistrations(db, account, ids)
+  const logins = await sumLogins(db, account, ids)
+  return rows.map(({ checkedAt, sweepFinishedAt, sweepOutcome, restsUntil: rests, lookalikes, ...row }) => ({
+    ...row,
+    ...(sums.get(row.brokerId) ?? NO_SUMS),
+    checkedAtMs: checkedAt?.getTime() ?? null,
+    lastSweep:
+      sweepOutcome === null ? null : { finishedAtMs: sweepFinishedAt?.getTime() ?? null, outcome: sweepOutcome },
+    logins: logins.get(row.brokerId) ?? NO_LOGINS,
+    restsUntilMs: rests?.getTime() ?? null,
+    lookalikes: lookalikes === null || lookalikes.count === 0 ? null : lookalikes,
+  }))
 }
 
 export async function countBrokers(db: Database, account: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*) as count from brokers where account_id = ${account}`.execute(db)
   return rows[0]?.count ?? 0
-}
-
-interface ReasonRow {
-  readonly broker: string
-  readonly reason: string
-  readonly count: number
-}
-
-async function readReasons(db: Database, account: string): Promise<readonly ReasonRow[]> {
-  const { rows } = await sql<ReasonRow>`
-    select broker_id as broker, reason, count(*) as count from pairs
-    where account_id = ${account} and reason is not null and (state <> 'in-sync' or reached_generation < generation)
-    group by 1, 2 order by count(*) desc, reason limit 50`.execute(db)
-  return rows
-}
-
-function toView(row: Row, reasons: readonly ReasonRow[], logins: LoginSums): BrokerStatusView {
-  const { brokerId, name, environment, eventMesh, reachable, sempVersion, errorCode, error, oldestLagMs } = row
-  const { total, inSync, lagging, drifted, held, conflict, refused, failed, needPerson } = row
-  return {
-    brokerId,
-    name,
-    environment,
-    eventMesh,
-    reachable,
-    checkedAtMs: row.checkedAt?.getTime() ?? null,
-    sempVersion,
-    paused: row.paused,
-    errorCode,
-    error,
-    lastSweep:
-      row.sweepOutcome === null
-        ? null
-        : { finishedAtMs: row.sweepFinishedAt?.getTime() ?? null, outcome: row.sweepOutcome },
-    registrations: { total, inSync, lagging, drifted, held, conflict, refused, error: failed, needPerson },
-    logins,
-    restsUntilMs: row.restsUntil?.getTime() ?? null,
-    lookalikes: row.lookalikes === null || row.lookalikes.count === 0 ? null : row.lookalikes,
-    oldestLagMs,
-    reasons: reasons
-      .filter((each) => each.broker === brokerId)
-      .slice(0, 3)
-      .map(({ reason, count }) => ({ reason, count })),
-  }
 }
