@@ -47,6 +47,10 @@ function isServiceUrl(text: string): boolean {
   return /^https?:$/.test(protocol) && [username, password, search, hash].every((part) => part === '')
 }
 
+const bearerToken = optionalText.refine((value) => value === null || /^[\x21-\x7e]+$/.test(value), {
+  message: 'must be a token, without blanks and line breaks',
+})
+
 const integer = (fallback: number, min: number, max: number) =>
   z
     .string()
@@ -178,13 +182,7 @@ const SETTINGS = {
     'Another service whose catalogue and registrations the account follows, over its APIM API: the address before /api/v2/apim.',
     null,
   ],
-  KEYMESH_APIM_TOKEN: [
-    optionalText.refine((value) => value === null || /^[\x21-\x7e]+$/.test(value), {
-      message: 'must be a token, without blanks and line breaks',
-    }),
-    'API token for it; or the four settings below, which make one.',
-    null,
-  ],
+  KEYMESH_APIM_TOKEN: [bearerToken, 'API token for it; or the four settings below, which make one.', null],
   KEYMESH_AUTH_URL: [serviceUrl, 'Its identity service: the address before /api/v1/iam.', null],
   KEYMESH_AUTH_USERNAME: [optionalText, 'User there who makes the API token.', null],
   KEYMESH_AUTH_PASSWORD: [optionalText, 'Password of that user.', null],
@@ -241,6 +239,17 @@ const SETTINGS = {
     duration('24h'),
     'How often a wrong password is tried on each broker and protocol, to see that it is refused.',
     '24h',
+  ],
+  KEYMESH_URL: [
+    serviceUrl,
+    'Running service that the command line asks instead of the database: the address before /api.',
+    null,
+  ],
+  KEYMESH_TOKEN: [bearerToken, 'Token for it: an API token, or a user token of an account.', null],
+  KEYMESH_ALLOW_PLAIN_HTTP: [
+    flag(false),
+    'Whether the command line may send that token over http:// to another host.',
+    'false',
   ],
   KEYMESH_RETENTION: [
     duration('90d'),
@@ -407,6 +416,57 @@ export interface Process {
   readonly pid: number
   readonly hostname: string
 }
+
+/** A running service that the command line asks. */
+export interface ServiceAddress {
+  /** The address before `/api`. */
+  readonly url: string
+  readonly token: Secret
+}
+
+/** What stands in the command line instead of in the environment. */
+export interface ServiceOptions {
+  readonly url?: string
+  readonly allowPlainHttp?: boolean
+}
+
+/**
+ * Pure. Null when no service is named: the command works on the store. Throws InvalidInputError for an address that is
+ * none, a missing token, and one that would travel unencrypted to another host.
+ */
+export function toServiceAddress({ env }: Pick<Process, 'env'>, options: ServiceOptions): ServiceAddress | null {
+  const problems: Problem[] = []
+  const read = <Name extends ServiceSetting>(name: Name, path: string, text: string | undefined) => {
+    const result = SETTINGS[name][0].safeParse(text)
+    if (!result.success) problems.push(...result.error.issues.map(({ message }) => ({ path, message })))
+    return result.data as z.output<(typeof SETTINGS)[Name][0]> | undefined
+  }
+  const named = options.url === undefined ? 'KEYMESH_URL' : '--url'
+  const url = read('KEYMESH_URL', named, options.url ?? env.KEYMESH_URL)
+  if (url === null && options.url === undefined) return null
+  const token = read('KEYMESH_TOKEN', 'KEYMESH_TOKEN', env.KEYMESH_TOKEN)
+  const allowed = read('KEYMESH_ALLOW_PLAIN_HTTP', 'KEYMESH_ALLOW_PLAIN_HTTP', env.KEYMESH_ALLOW_PLAIN_HTTP)
+  if (url === null) problems.push({ path: named, message: 'must be the address of a service' })
+  if (token === null) {
+    problems.push({ path: 'KEYMESH_TOKEN', message: 'must hold an API token or a user token of the service' })
+  }
+  if (url != null && isPlainElsewhere(url) && !(allowed === true || options.allowPlainHttp === true)) {
+    const message = `the token would travel unencrypted to ${new URL(url).hostname}: use https://, or allow it by --allow-plain-http or KEYMESH_ALLOW_PLAIN_HTTP=true`
+    problems.push({ path: named, message })
+  }
+  if (problems.length > 0 || url == null || token == null) throw new InvalidInputError('The command line', problems)
+  return { url, token: new Secret(token) }
+}
+
+type ServiceSetting = 'KEYMESH_URL' | 'KEYMESH_TOKEN' | 'KEYMESH_ALLOW_PLAIN_HTTP'
+
+function isPlainElsewhere(url: string): boolean {
+  const { protocol, hostname: host } = new URL(url)
+  return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(host)
+}
+
+/** Whether NO_COLOR asks for text without colour: it is there, and not empty. */
+export const asksForNoColour = ({ env }: Pick<Process, 'env'>): boolean => (env.NO_COLOR ?? '') !== ''
 
 /** The only reader of `process.env`. */
 export function readEnv(): Process {

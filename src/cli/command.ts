@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { ServiceAddress } from '../config.ts'
 import type { Context } from '../context.ts'
 import type { Output } from './output.ts'
 
@@ -6,6 +7,8 @@ import type { Output } from './output.ts'
 export interface CommandDependencies {
   /** Runs `work` with an open context; closes it whatever happens. */
   withContext<Result>(work: (context: Context) => Promise<Result>): Promise<Result>
+  /** The running service that the command is to ask instead of the store; null or absent: the store. */
+  service?(command: Command): ServiceAddress | null
   /** The output for this command's `--json` option. */
   output(command: Command): Output
   /** The status that the process ends with: 0 all is well, 1 something failed or waits for a person, 2 bad input. */

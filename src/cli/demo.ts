@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { type DemoStory, type DemoSummary, endedWell, keepRunning, runDemo } from '../demo/demo.ts'
 import type { CommandDependencies } from './command.ts'
+import { explained } from './help.ts'
 import { type Output, table } from './output.ts'
 import { statusTable } from './status.ts'
 
@@ -9,16 +10,10 @@ interface DemoOptions {
 }
 
 export function demoCommand(dependencies: CommandDependencies): Command {
-  return new Command('demo')
+  const command = new Command('demo')
     .description('run the main job on this machine: three simulated brokers, a sample catalogue, drift that heals')
     .option('--once', 'end after the story instead of staying up')
     .option('--json', 'end with one line of JSON on standard output')
-    .addHelpText(
-      'after',
-      `
-Nothing needs to be installed or set up, and nothing of it is left behind.
-Exit status: 0 everything ended as it should, 1 it did not.`,
-    )
     .action(async (options: DemoOptions, command: Command) => {
       const output = dependencies.output(command)
       const demo = await runDemo(storyOn(output), dependencies.signal)
@@ -41,6 +36,11 @@ Exit status: 0 everything ended as it should, 1 it did not.`,
         await demo.dispose()
       }
     })
+  return explained(command, {
+    notes: 'Nothing needs to be installed or set up, and nothing of it is left behind.',
+    examples: ['keymesh demo', 'keymesh demo --once --json'],
+    exit: { 0: 'everything ended as it should', 1: 'it did not' },
+  })
 }
 
 function storyOn(output: Output): DemoStory {

@@ -1,40 +1,39 @@
 import { Command } from 'commander'
-import { type DriftView, readDrift } from '../store/drift-view.ts'
+import type { DriftView } from '../store/drift-view.ts'
 import type { CommandDependencies } from './command.ts'
-import { parseCount } from './options.ts'
+import { explained } from './help.ts'
+import { operate } from './operate.ts'
+import { chosen, type PlaceOptions, parseCount } from './options.ts'
 import { type Output, table } from './output.ts'
+import { onStoreOrService } from './service-option.ts'
 
-interface DriftOptions {
-  readonly broker?: string
-  readonly registration?: string
+interface DriftOptions extends PlaceOptions {
   readonly open?: boolean
   readonly limit: number
 }
 
 export function driftCommand(dependencies: CommandDependencies): Command {
-  return new Command('drift')
+  const command = new Command('drift')
     .description('list the differences that were found on brokers, newest first')
     .option('--broker <id>', 'only on this broker')
     .option('--registration <id>', 'only of this registration')
     .option('--open', 'only what is not repaired')
     .option('--limit <count>', 'at most so many', parseCount, 50)
     .option('--json', 'print one JSON document per difference')
-    .addHelpText('after', '\nExit status: 0, whatever was found; 2 bad input.')
     .action(async (options: DriftOptions, command: Command) => {
       const output = dependencies.output(command)
-      await dependencies.withContext(async (context) => {
-        const rows = await readDrift(context.db, {
-          accountId: context.accountId,
-          openOnly: options.open ?? false,
-          limit: options.limit,
-          ...(options.broker === undefined ? {} : { brokerId: options.broker }),
-          ...(options.registration === undefined ? {} : { registrationId: options.registration }),
-        })
+      const { open: openOnly = false, limit } = options
+      await operate(dependencies, command, async (operations) => {
+        const rows = await operations.drift({ ...chosen(options), openOnly, limit })
         if (output.json) for (const row of rows) output.document(row)
         else if (rows.length === 0) output.line('No drift on record.')
         else output.line(driftTable(rows, output))
       })
     })
+  return explained(onStoreOrService(command), {
+    examples: ['keymesh drift --open', 'keymesh drift --broker broker-eu --limit 10 --json'],
+    exit: { 0: 'the list was read, whatever it holds', 1: 'it could not be read' },
+  })
 }
 
 export function driftTable(rows: readonly DriftView[], output: Output): string {

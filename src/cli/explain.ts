@@ -3,37 +3,39 @@ import { InvalidInputError } from '../domain/errors.ts'
 import { type NegativeControl, standingOf } from '../domain/verdict.ts'
 import type { RuleResult } from '../domain/visibility.ts'
 import { describeVerdict } from '../reconcile/verify.ts'
-import { explainBrokerUse, explainProduct, type NamedBrokerExplanation } from '../store/explain-product.ts'
-import {
-  type BrokerExplanation,
-  explainRegistration,
-  type RegistrationExplanation,
-} from '../store/explain-registration.ts'
+import type { NamedBrokerExplanation } from '../store/explain-product.ts'
+import type { BrokerExplanation, RegistrationExplanation } from '../store/explain-registration.ts'
 import { toVerdict } from '../store/login-verdicts.ts'
 import type { LoginView } from '../store/logins-view.ts'
 import { ageOf } from './age.ts'
 import type { CommandDependencies } from './command.ts'
+import { explained } from './help.ts'
+import { operate } from './operate.ts'
 import type { Output } from './output.ts'
+import { onStoreOrService } from './service-option.ts'
 
 export function explainCommand(dependencies: CommandDependencies): Command {
-  return new Command('explain')
+  const command = new Command('explain')
     .description(
       'say which rule makes a product visible or not, a broker usable or not, and what a registration waits for',
     )
     .addCommand(productCommand(dependencies))
     .addCommand(brokerCommand(dependencies))
     .addCommand(registrationCommand(dependencies))
+  return explained(command, {
+    examples: ['keymesh explain product orders', 'keymesh explain registration parcel-tracker'],
+    exit: { 0: 'it was explained', 1: 'it could not be read', 2: 'there is no such object, or wrong input' },
+  })
 }
 
 function productCommand(dependencies: CommandDependencies): Command {
-  return new Command('product')
+  const command = new Command('product')
     .description('each version of a product: which visibility rule holds, which fails, what to do')
     .argument('<id>', 'the id of the product')
     .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExit status: 0, visible or not; 2 there is no such product.')
     .action(async (id: string, _options: object, command: Command) => {
       const output = dependencies.output(command)
-      const product = await dependencies.withContext(({ db, accountId }) => explainProduct(db, accountId, id))
+      const product = await operate(dependencies, command, (operations) => operations.explainProduct(id))
       if (product === null) throw unknown('product', id)
       if (output.json) {
         output.document(product)
@@ -46,38 +48,62 @@ function productCommand(dependencies: CommandDependencies): Command {
         for (const broker of brokers) printBroker(broker, output)
       }
     })
+  return explained(onStoreOrService(command), {
+    examples: ['keymesh explain product orders'],
+    exit: {
+      0: 'it was explained, visible or not',
+      1: 'it could not be read',
+      2: 'there is no such product, or wrong input',
+    },
+  })
 }
 
 function brokerCommand(dependencies: CommandDependencies): Command {
-  return new Command('broker')
+  const command = new Command('broker')
     .description('which rule lets products use a broker, which does not, what to do')
     .argument('<id>', 'the id of the broker')
     .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExit status: 0, usable or not; 2 there is no such broker.')
     .action(async (id: string, _options: object, command: Command) => {
       const output = dependencies.output(command)
-      const broker = await dependencies.withContext(({ db, accountId }) => explainBrokerUse(db, accountId, id))
+      const broker = await operate(dependencies, command, (operations) => operations.explainBroker(id))
       if (broker === null) throw unknown('broker', id)
       if (output.json) output.document(broker)
       else printBroker(broker, output)
     })
+  return explained(onStoreOrService(command), {
+    examples: ['keymesh explain broker broker-eu'],
+    exit: {
+      0: 'it was explained, usable or not',
+      1: 'it could not be read',
+      2: 'there is no such broker, or wrong input',
+    },
+  })
 }
 
 function registrationCommand(dependencies: CommandDependencies): Command {
-  return new Command('registration')
+  const command = new Command('registration')
     .description('each access request of a registration: its state, why, what to do; and how each broker stands')
     .argument('<id>', 'the id of the registration')
     .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExit status: 0, whatever the state; 2 there is no such registration.')
     .action(async (id: string, _options: object, command: Command) => {
       const output = dependencies.output(command)
-      const [found, nowMs] = await dependencies.withContext(
-        async ({ db, accountId, now }) => [await explainRegistration(db, accountId, id), now()] as const,
+      const [found, nowMs] = await operate(
+        dependencies,
+        command,
+        async (operations, now) => [await operations.explainRegistration(id), now()] as const,
       )
       if (found === null) throw unknown('registration', id)
       if (output.json) output.document(found)
       else printRegistration(found, output, nowMs)
     })
+  return explained(onStoreOrService(command), {
+    examples: ['keymesh explain registration parcel-tracker'],
+    exit: {
+      0: 'it was explained, whatever the state',
+      1: 'it could not be read',
+      2: 'there is no such registration, or wrong input',
+    },
+  })
 }
 
 function printRegistration(

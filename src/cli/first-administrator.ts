@@ -16,7 +16,7 @@ type Needed = Pick<Context, 'db' | 'config' | 'passwords' | 'accountId' | 'now'>
  */
 export async function createFirstAdministrator(
   { db, config, passwords, accountId, now }: Needed,
-  output: Pick<Output, 'line'>,
+  output: Pick<Output, 'line' | 'document' | 'json'>,
 ): Promise<void> {
   if (await hasUsers(db)) return
   const { name, password: given } = config.administrator
@@ -27,6 +27,7 @@ export async function createFirstAdministrator(
   if (!(await createFirstUser(db, user))) return
   await audit(db, { atMs: now(), accountId, who: HOST, what: 'user.create', subject: name, outcome: 'done' })
   if (given !== null) return
+  if (output.json) output.document({ administrator: { name, password: password.reveal() } })
   output.line(`The first administrator was created. User name: ${name}  Password: ${password.reveal()}`)
   output.line('The password is shown only now. keymesh users set-password makes a new one.')
 }

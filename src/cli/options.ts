@@ -15,3 +15,15 @@ export function parseCount(text: string): number {
   }
   return count
 }
+
+/** What `--broker` and `--registration` give. */
+export interface PlaceOptions {
+  readonly broker?: string
+  readonly registration?: string
+}
+
+/** The same as the operations name it. */
+export const chosen = ({ broker, registration }: PlaceOptions) => ({
+  ...(broker === undefined ? {} : { brokerId: broker }),
+  ...(registration === undefined ? {} : { registrationId: registration }),
+})

@@ -1,4 +1,6 @@
+import { WriteStream } from 'node:tty'
 import Table from 'cli-table3'
+import ora, { type Ora } from 'ora'
 import pc from 'picocolors'
 
 /** Where a command prints. Text for people on a terminal or in a pipe; JSON for machines; never both. */
@@ -11,39 +13,63 @@ export interface Output {
   line(text?: string): void
   /** One JSON document on one line. */
   document(value: unknown): void
-  /** Replaces the line before it on a terminal; silent elsewhere. */
+  /** What long work is at: one line that moves, on standard error, when that is a terminal; silent elsewhere. */
   progress(text: string): void
+  /** Takes the line of the progress away. */
+  endProgress(): void
 }
 
 export interface Streams {
-  readonly out: { write(text: string): unknown; readonly isTTY?: boolean }
-  readonly err: { write(text: string): unknown; readonly isTTY?: boolean }
+  readonly out: Stream
+  readonly err: Stream
+  /** As the environment asks by NO_COLOR; without it there is colour on a terminal. */
+  readonly noColour?: boolean
+}
+
+interface Stream {
+  write(text: string): unknown
+  readonly isTTY?: boolean
 }
 
 export function createOutput(streams: Streams, options: { readonly json: boolean }): Output {
-  const terminal = streams.out.isTTY === true
-  let progressShown = false
-  const clearProgress = (): void => {
-    if (progressShown) streams.err.write('\r\u001b[K')
-    progressShown = false
-  }
+  const { out, err, noColour = false } = streams
+  const terminal = out.isTTY === true
+  const progress = options.json ? silence : progressOn(err, { colour: !noColour })
   return {
     json: options.json,
     terminal,
-    paint: pc.createColors(terminal && !options.json),
+    paint: pc.createColors(terminal && !options.json && !noColour),
     line: (text = '') => {
-      clearProgress()
-      if (!options.json) streams.out.write(`${text}\n`)
+      if (!options.json) out.write(`${text}\n`)
     },
     document: (value) => {
-      clearProgress()
-      streams.out.write(`${JSON.stringify(value)}\n`)
+      out.write(`${JSON.stringify(value)}\n`)
     },
-    progress: (text) => {
-      if (streams.err.isTTY !== true || options.json) return
-      clearProgress()
-      streams.err.write(text)
-      progressShown = true
+    progress: progress.show,
+    endProgress: progress.end,
+  }
+}
+
+interface Progress {
+  show(text: string): void
+  end(): void
+}
+
+const silence: Progress = { show: () => undefined, end: () => undefined }
+
+/** The library keeps what is printed meanwhile apart from the line that moves. */
+function progressOn(stream: Stream, { colour }: { readonly colour: boolean }): Progress {
+  if (stream.isTTY !== true || !(stream instanceof WriteStream)) return silence
+  let spinner: Ora | null = null
+  return {
+    show: (text) => {
+      // A terminal that does not move its cursor, or a build server's, is left alone by the library.
+      spinner ??= ora({ stream, discardStdin: false, color: colour ? 'cyan' : false, text }).start()
+      spinner.text = text
+    },
+    end: () => {
+      spinner?.stop()
+      spinner = null
     },
   }
 }

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander'
-import { readEnv, toConfig } from '../config.ts'
+import { asksForNoColour, readEnv, toConfig, toServiceAddress } from '../config.ts'
 import { openContext } from '../context.ts'
 import { codeOf, InvalidInputError, KeymeshError } from '../domain/errors.ts'
 import { databaseTrouble } from '../store/database-trouble.ts'
@@ -9,10 +9,11 @@ import { confirmCommand } from './confirm.ts'
 import { demoCommand } from './demo.ts'
 import { driftCommand } from './drift.ts'
 import { explainCommand } from './explain.ts'
+import { explained } from './help.ts'
 import { importCommand } from './import.ts'
 import { keysCommand } from './keys.ts'
 import { orphansCommand } from './orphans.ts'
-import { createOutput, type Streams } from './output.ts'
+import { createOutput, type Output, type Streams } from './output.ts'
 import { pauseCommand, resumeCommand } from './pause.ts'
 import { planCommand } from './plan.ts'
 import { pullCommand } from './pull.ts'
@@ -20,6 +21,7 @@ import { reapplyCommand } from './reapply.ts'
 import { reconcileCommand } from './reconcile.ts'
 import { sandboxCommand } from './sandbox.ts'
 import { serveCommand } from './serve.ts'
+import { refuseElsewhere, serviceOptions, understandUrl, worksRemotely } from './service-option.ts'
 import { statusCommand } from './status.ts'
 import { usersCommand } from './users.ts'
 import { verifyCommand } from './verify.ts'
@@ -27,30 +29,43 @@ import { verifyCommand } from './verify.ts'
 type Status = 0 | 1 | 2
 
 /** Parses the arguments, runs one command and answers the exit status. */
-export async function runCommandLine(argv: readonly string[], streams: Streams): Promise<Status> {
+export async function runCommandLine(argv: readonly string[], given: Streams): Promise<Status> {
   const stop = stopSignal()
+  const environment = readEnv()
+  const streams: Streams = { ...given, noColour: given.noColour ?? asksForNoColour(environment) }
+  const outputs: Output[] = []
   let status: Status = 0
   const exitWith = (next: Status): void => {
     if (next > status) status = next
   }
   const dependencies: CommandDependencies = {
     withContext: async (work) => {
-      const context = await openContext(toConfig(readEnv()))
+      const context = await openContext(toConfig(environment))
       try {
         return await work(context)
       } finally {
         await context[Symbol.asyncDispose]()
       }
     },
-    output: (command) => createOutput(streams, { json: command.opts<{ json?: boolean }>().json === true }),
+    service: (command) => {
+      refuseElsewhere(command, environment.env.KEYMESH_URL)
+      return worksRemotely(command) ? toServiceAddress(environment, serviceOptions(command)) : null
+    },
+    output: (command) => {
+      const output = createOutput(streams, { json: command.opts<{ json?: boolean }>().json === true })
+      outputs.push(output)
+      return output
+    },
     exitWith,
     signal: stop.signal,
   }
   try {
     await createProgram(dependencies, streams).parseAsync(argv)
   } catch (error) {
+    for (const output of outputs) output.endProgress()
     exitWith(report(error, streams))
   } finally {
+    for (const output of outputs) output.endProgress()
     stop.release()
   }
   return status
@@ -88,12 +103,19 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     sandboxCommand(),
   ]
   for (const command of commands) program.addCommand(inheriting(command, program))
-  return program
+  program.hook('preAction', (_program, command) => {
+    dependencies.service?.(command)
+  })
+  return explained(program, {
+    examples: ['keymesh demo --once', 'keymesh import portal.yaml', 'keymesh status --url https://keymesh.example.com'],
+    exit: { 0: 'done', 1: 'something needs attention, waits for a person or failed' },
+  })
 }
 
 /** What is set on the program holds for commands below commands too: none of them ends the process by itself. */
 function inheriting(command: Command, parent: Command): Command {
   command.copyInheritedSettings(parent)
+  understandUrl(command)
   for (const child of command.commands) inheriting(child, command)
   return command
 }

@@ -7,6 +7,7 @@ import { errorLine, InvalidInputError, KeymeshError } from '../domain/errors.ts'
 import { ALL_LOGIN_PORTS, type LoginPorts } from '../sandbox/login/login-listeners.ts'
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts'
 import { FULL_PAGES } from '../sandbox/semp-paging.ts'
+import { explained } from './help.ts'
 
 export interface SandboxCommandDependencies {
   /** Standard output. */
@@ -75,7 +76,7 @@ const defaultUser = (host: string): SempUser => ({
 
 /** `keymesh sandbox`: simulated brokers to try the product with; ends on SIGINT or SIGTERM. */
 export function sandboxCommand(dependencies: SandboxCommandDependencies = DEFAULT_DEPENDENCIES): Command {
-  return new Command('sandbox')
+  const command = new Command('sandbox')
     .description(
       'run simulated brokers that serve the SEMP v2 configuration API and let clients log in; not for production use',
     )
@@ -105,17 +106,16 @@ export function sandboxCommand(dependencies: SandboxCommandDependencies = DEFAUL
     )
     .option('--ca-file <path>', 'write the certificates to trust for logins over TLS to this file')
     .option('--json', 'print one line of JSON')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  keymesh sandbox
-  keymesh sandbox --brokers 1 --port 18081 --login-port 18100 --ca-file sandbox-ca.pem
-
-Clients log in with the client usernames and passwords that were written over SEMP. The ports of a broker are, in this
-order, those of ${PROTOCOLS.join(', ')}.`,
-    )
     .action((flags: SandboxFlags) => runSandbox(flags, dependencies))
+  return explained(command, {
+    notes: `Clients log in with the client usernames and passwords that were written over SEMP. The ports of a broker are, in this
+order, those of ${PROTOCOLS.join(', ')}.`,
+    examples: [
+      'keymesh sandbox',
+      'keymesh sandbox --brokers 1 --port 18081 --login-port 18100 --ca-file sandbox-ca.pem',
+    ],
+    exit: { 0: 'ended as asked', 1: 'a port is taken, or a file could not be written' },
+  })
 }
 
 async function runSandbox(flags: SandboxFlags, dependencies: SandboxCommandDependencies): Promise<void> {

@@ -1,24 +1,16 @@
 import { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { Disposer } from '../disposer.ts'
-import { openQueue, startApi, startScheduler, startWorkerRole } from '../roles.ts'
+import { openQueue, startApi, startHealth, startScheduler, startWorkerRole, watchProcess } from '../roles.ts'
 import type { CommandDependencies } from './command.ts'
 import { createFirstAdministrator } from './first-administrator.ts'
+import { explained } from './help.ts'
 import type { Output } from './output.ts'
 
 export function serveCommand(dependencies: CommandDependencies): Command {
-  return new Command('serve')
+  const command = new Command('serve')
     .description('run the service: the API, the worker and the scheduler, until SIGTERM or SIGINT')
-    .addHelpText(
-      'after',
-      `
-KEYMESH_ROLES says which roles this process holds; any number of processes may share a database.
-The API listens on KEYMESH_HOST and PORT (8080). The first start without users creates an administrator, named by
-KEYMESH_ADMIN_USERNAME, with the password of KEYMESH_ADMIN_PASSWORD or one that is printed once on standard output.
-On SIGTERM it takes no more jobs, lets those that run end, and leaves the rest to the others or to the next start.
-
-Exit status: 0 stopped as asked, 1 the database was lost or the start failed.`,
-    )
+    .option('--json', 'print a first administrator as one JSON document')
     .action(async (_options: object, command: Command) => {
       const output = dependencies.output(command)
       await dependencies.withContext(async (context) => {
@@ -26,6 +18,15 @@ Exit status: 0 stopped as asked, 1 the database was lost or the start failed.`,
         if (lost !== null) throw lost
       })
     })
+  return explained(command, {
+    notes: `KEYMESH_ROLES says which roles this process holds; any number of processes may share a database.
+The API listens on KEYMESH_HOST and PORT (8080). The first start without users creates an administrator, named by
+KEYMESH_ADMIN_USERNAME, with the password of KEYMESH_ADMIN_PASSWORD or one that is printed once on standard output.
+The log is JSON lines on standard error. On SIGTERM it takes no more jobs, lets those that run end, and leaves the rest to
+the others or to the next start.`,
+    examples: ['keymesh serve', 'KEYMESH_ROLES=worker keymesh serve'],
+    exit: { 0: 'stopped as asked', 1: 'the database was lost, or the start failed' },
+  })
 }
 
 /** Runs the roles until the signal; answers why it ended early, or null. */
@@ -35,6 +36,12 @@ async function serve(context: Context, signal: AbortSignal, output: Output): Pro
   try {
     const queue = await openQueue(context)
     running.defer(() => queue.backend.close())
+    watchProcess(context)
+    if (config.metricsPort !== null) {
+      const health = await startHealth(context, queue, config.metricsPort)
+      running.defer(health.stop)
+      log.info({ event: 'health.listening', url: health.url }, 'Health and metrics are served')
+    }
     if (config.roles.includes('api')) {
       await createFirstAdministrator(context, output)
       const api = await startApi(context, queue)

@@ -1,33 +1,43 @@
 import { Command } from 'commander'
-import { type RemoteCatalogueStatus, readRemoteStatus } from '../store/followed-catalogues.ts'
-import { type BrokerStatusView, readStatus } from '../store/status-view.ts'
+import type { RemoteCatalogueStatus } from '../store/followed-catalogues.ts'
+import type { BrokerStatusView } from '../store/status-view.ts'
 import { ageOf } from './age.ts'
 import type { CommandDependencies } from './command.ts'
+import { explained } from './help.ts'
+import { operate } from './operate.ts'
 import { type Output, table } from './output.ts'
 import { unmanagedLine } from './pull.ts'
+import { onStoreOrService } from './service-option.ts'
 
 export function statusCommand(dependencies: CommandDependencies): Command {
-  return new Command('status')
+  const command = new Command('status')
     .description('show each broker: reachable, last sweep, in sync, lagging, drifted, in error, logins, and why')
     .option('--broker <id>', 'only this broker')
     .option('--json', 'print one JSON document per broker, and one for the catalogue of another service')
-    .addHelpText('after', '\nExit status: 0 all is in sync, 1 something is not, 2 bad input.')
     .action(async (options: { readonly broker?: string }, command: Command) => {
       const output = dependencies.output(command)
-      await dependencies.withContext(async (context) => {
-        const brokers = await readStatus(context.db, context.accountId, options.broker)
+      await operate(dependencies, command, async (operations, now) => {
+        const brokers = await operations.status(options.broker)
         if (output.json) for (const broker of brokers) output.document(broker)
         else if (brokers.length === 0) output.line('No brokers yet: `keymesh import FILE` declares them.')
-        else output.line(statusTable(brokers, output, context.now()))
+        else output.line(statusTable(brokers, output, now()))
         for (const broker of brokers) for (const line of explanations(broker)) output.line(line)
         if (brokers.some((broker) => !isGood(broker))) dependencies.exitWith(1)
-        const remote = options.broker === undefined ? await readRemoteStatus(context.db, context.accountId) : null
+        const remote = options.broker === undefined ? await operations.followedCatalogue() : null
         if (remote === null) return
         if (output.json) output.document({ remoteCatalogue: remote })
-        for (const line of remoteLines(remote, output, context.now())) output.line(line)
+        for (const line of remoteLines(remote, output, now())) output.line(line)
         if (remote.error !== null) dependencies.exitWith(1)
       })
     })
+  return explained(onStoreOrService(command), {
+    examples: [
+      'keymesh status',
+      'keymesh status --broker broker-eu --json',
+      'keymesh status --url https://keymesh.example.com',
+    ],
+    exit: { 0: 'all is in sync', 1: 'something is not, or could not be read' },
+  })
 }
 
 const isGood = ({ reachable, registrations }: BrokerStatusView): boolean =>

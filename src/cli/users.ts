@@ -11,29 +11,29 @@ import { addMember, createUser, removeMember, setPassword, setRoles } from '../s
 import { listMembers, type MemberView } from '../store/users-view.ts'
 import type { CommandDependencies } from './command.ts'
 import { GENERATED_PASSWORD_LENGTH, HOST } from './first-administrator.ts'
+import { explained } from './help.ts'
 import { type Output, table } from './output.ts'
 
 export function usersCommand(dependencies: CommandDependencies): Command {
-  return new Command('users')
+  const command = new Command('users')
     .description('who may sign in to the account of KEYMESH_ACCOUNT')
-    .addHelpText(
-      'after',
-      `
-Whoever may run this on the host may do everything: it also recovers an administrator who lost the password.
-Roles: ${USER_ROLES.join(', ')}. A user who is no administrator needs both of the others to get tokens.`,
-    )
     .addCommand(listCommand(dependencies))
     .addCommand(addCommand(dependencies))
     .addCommand(removeCommand(dependencies))
     .addCommand(setPasswordCommand(dependencies))
     .addCommand(setRolesCommand(dependencies))
+  return explained(command, {
+    notes: `Whoever may run this on the host may do everything: it also recovers an administrator who lost the password.
+Roles: ${USER_ROLES.join(', ')}. A user who is no administrator needs both of the others to get tokens.`,
+    examples: ['keymesh users list', 'keymesh users add ada --roles administrator'],
+    exit: { 0: 'done', 1: 'refused, unknown or failed' },
+  })
 }
 
 function listCommand(dependencies: CommandDependencies): Command {
-  return new Command('list')
+  const command = new Command('list')
     .description('show the users of the account and their roles')
     .option('--json', 'print one JSON document per user')
-    .addHelpText('after', '\nExit status: 0.')
     .action(async (_options: object, command: Command) => {
       const output = dependencies.output(command)
       const members = await dependencies.withContext(allMembers)
@@ -44,6 +44,10 @@ function listCommand(dependencies: CommandDependencies): Command {
       const rows = members.map(({ name, roles }) => [name, roles.join(', '), mayHoldTokens(roles) ? 'yes' : 'no'])
       output.line(table(['user', 'roles', 'may get tokens'], rows, output.paint))
     })
+  return explained(command, {
+    examples: ['keymesh users list'],
+    exit: { 0: 'the list was read', 1: 'it could not be read' },
+  })
 }
 
 const LIST_PAGE = 500
@@ -63,20 +67,12 @@ interface PasswordOptions {
 }
 
 function addCommand(dependencies: CommandDependencies): Command {
-  return new Command('add')
+  const command = new Command('add')
     .description('create a user, or add one of another account to this one')
     .argument('<name>', 'what the user signs in by')
     .requiredOption('--roles <roles>', `separated by commas: ${USER_ROLES.join(', ')}`, parseRoles)
     .option('--password-env <name>', 'the environment variable that holds the password; without it one is made')
     .option('--json', 'print one JSON document')
-    .addHelpText(
-      'after',
-      `
-A user of another account keeps the password. A password that is made is printed once.
-Example:
-  keymesh users add ada --roles service-management-editor,event-portal-manager
-Exit status: 0 added, 1 the user belongs to the account already, 2 bad input.`,
-    )
     .action(
       async (name: string, options: PasswordOptions & { readonly roles: readonly UserRole[] }, command: Command) => {
         const output = dependencies.output(command)
@@ -98,14 +94,18 @@ Exit status: 0 added, 1 the user belongs to the account already, 2 bad input.`,
         })
       },
     )
+  return explained(command, {
+    notes: 'A user of another account keeps the password. A password that is made is printed once.',
+    examples: ['keymesh users add ada --roles service-management-editor,event-portal-manager'],
+    exit: { 0: 'added', 1: 'the user belongs to the account already, or something failed' },
+  })
 }
 
 function removeCommand(dependencies: CommandDependencies): Command {
-  return new Command('remove')
+  const command = new Command('remove')
     .description('remove a user from the account, with the API tokens; the last administrator stays')
     .argument('<name>', 'the user')
     .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExit status: 0 removed, 1 refused or unknown.')
     .action(async (name: string, _options: object, command: Command) => {
       const output = dependencies.output(command)
       await dependencies.withContext(async (context) => {
@@ -114,18 +114,18 @@ function removeCommand(dependencies: CommandDependencies): Command {
       })
       printDone(output, { user: name, removed: true }, `User ${name} belongs to the account no more.`)
     })
+  return explained(command, {
+    examples: ['keymesh users remove ada'],
+    exit: { 0: 'removed', 1: 'refused, unknown or failed' },
+  })
 }
 
 function setPasswordCommand(dependencies: CommandDependencies): Command {
-  return new Command('set-password')
+  const command = new Command('set-password')
     .description('give a user a new password; every user token of the user ends')
     .argument('<name>', 'the user')
     .option('--password-env <name>', 'the environment variable that holds the password; without it one is made')
     .option('--json', 'print one JSON document')
-    .addHelpText(
-      'after',
-      '\nA password that is made is printed once.\nExit status: 0 set, 1 unknown user, 2 bad input.',
-    )
     .action(async (name: string, options: PasswordOptions, command: Command) => {
       const output = dependencies.output(command)
       await dependencies.withContext(async (context) => {
@@ -136,15 +136,19 @@ function setPasswordCommand(dependencies: CommandDependencies): Command {
         printDone(output, { user: name, changed: true, ...shown }, `User ${name} has a new password.`)
       })
     })
+  return explained(command, {
+    notes: 'A password that is made is printed once.',
+    examples: ['keymesh users set-password ada', 'ADA=… keymesh users set-password ada --password-env ADA'],
+    exit: { 0: 'set', 1: 'there is no such user, or something failed' },
+  })
 }
 
 function setRolesCommand(dependencies: CommandDependencies): Command {
-  return new Command('set-roles')
+  const command = new Command('set-roles')
     .description('change what a user is in the account')
     .argument('<name>', 'the user')
     .requiredOption('--roles <roles>', `separated by commas: ${USER_ROLES.join(', ')}`, parseRoles)
     .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExit status: 0 set, 1 refused or unknown, 2 bad input.')
     .action(async (name: string, { roles }: { readonly roles: readonly UserRole[] }, command: Command) => {
       const output = dependencies.output(command)
       await dependencies.withContext(async (context) => {
@@ -153,6 +157,10 @@ function setRolesCommand(dependencies: CommandDependencies): Command {
       })
       printDone(output, { user: name, roles }, `User ${name} is ${roles.join(', ')}.`)
     })
+  return explained(command, {
+    examples: ['keymesh users set-roles ada --roles administrator'],
+    exit: { 0: 'set', 1: 'refused, unknown or failed' },
+  })
 }
 
 const anyRevision = (): void => undefined

@@ -1,31 +1,25 @@
 import { Command, Option } from 'commander'
-import type { Context } from '../context.ts'
 import { PROTOCOLS, type Protocol } from '../domain/catalogue.ts'
-import { codeOf, errorLine } from '../domain/errors.ts'
-import { type RegistrationId, registrationId } from '../domain/ids.ts'
 import { standingOf } from '../domain/verdict.ts'
-import { concurrently } from '../reconcile/concurrently.ts'
-import type { BrokerKey } from '../reconcile/sweep-port.ts'
+import type { VerifyEvent } from '../operations/operations.ts'
 import { describeVerdict } from '../reconcile/verify.ts'
 import type { VerifyFinding } from '../reconcile/verify-broker.ts'
 import { describeControl, type FoundLogin, VerifySummary } from '../reconcile/verify-summary.ts'
 import type { CommandDependencies } from './command.ts'
+import { explained } from './help.ts'
+import { operate } from './operate.ts'
+import { chosen, type PlaceOptions } from './options.ts'
 import { type Output, table } from './output.ts'
-import { selectBrokers, selectPairs } from './select.ts'
+import { onStoreOrService } from './service-option.ts'
 
-interface VerifyOptions {
-  readonly broker?: string
-  readonly registration?: string
+interface VerifyOptions extends PlaceOptions {
   readonly protocol?: Protocol
   readonly all?: boolean
   readonly strict?: boolean
 }
 
-/** Each has its own pace; this many are waited for side by side. */
-const BROKERS_AT_A_TIME = 4
-
 export function verifyCommand(dependencies: CommandDependencies): Command {
-  return new Command('verify')
+  const command = new Command('verify')
     .description('log in now with every credential that a broker has confirmed, and say what each login came to')
     .option('--broker <id>', 'only on this broker')
     .option('--registration <id>', 'only with credentials of this registration')
@@ -33,44 +27,30 @@ export function verifyCommand(dependencies: CommandDependencies): Command {
     .option('--all', 'list every login, also those that were accepted')
     .option('--strict', 'also fail when something could not be verified')
     .option('--json', 'print one JSON document per login, control and broker')
-    .addHelpText(
-      'after',
-      `
-Over each protocol a wrong password is tried, too: an accepted login proves nothing where anything is accepted. Nothing is
-written to a broker; a password that a broker rejects is written again by the next run.
-
-Examples:
-  keymesh verify
-  keymesh verify --broker broker-eu --protocol mqtt
-  keymesh verify --registration parcel-tracker --all
-
-Exit status: 0 all logins were accepted (or could not be verified, without --strict), 1 a login was rejected, a broker
-accepts anything, or a broker cannot be reached, 2 bad input.`,
-    )
     .action(async (options: VerifyOptions, command: Command) => {
       const output = dependencies.output(command)
-      const { signal, exitWith } = dependencies
-      await dependencies.withContext(async (context) => {
-        const targets = await findTargets(context, options)
+      const { protocol } = options
+      const request = { ...chosen(options), ...(protocol === undefined ? {} : { protocol }) }
+      await operate(dependencies, command, async (operations) => {
         const run = new VerifyRun(output, options)
-        await concurrently(targets, BROKERS_AT_A_TIME, (target) => run.verify(context, target, signal))
-        if (!run.report()) exitWith(1)
+        for await (const event of operations.verify(request, dependencies.signal)) run.add(event)
+        output.endProgress()
+        if (!run.report()) dependencies.exitWith(1)
       })
     })
-}
-
-interface Target {
-  readonly broker: BrokerKey
-  readonly registrationId?: RegistrationId
-}
-
-async function findTargets(
-  context: Context,
-  { broker, registration }: Pick<VerifyOptions, 'broker' | 'registration'>,
-): Promise<readonly Target[]> {
-  if (registration === undefined) return (await selectBrokers(context, broker)).map((each) => ({ broker: each }))
-  const pairs = await selectPairs(context, registration, broker)
-  return pairs.map((pair) => ({ broker: pair, registrationId: registrationId(registration) }))
+  return explained(onStoreOrService(command), {
+    notes: `Over each protocol a wrong password is tried, too: an accepted login proves nothing where anything is accepted. Nothing is
+written to a broker; a password that a broker rejects is written again by the next run.`,
+    examples: [
+      'keymesh verify',
+      'keymesh verify --broker broker-eu --protocol mqtt',
+      'keymesh verify --registration parcel-tracker --all',
+    ],
+    exit: {
+      0: 'all logins were accepted, or, without --strict, could not be verified',
+      1: 'a login was rejected, a broker accepts anything or cannot be reached',
+    },
+  })
 }
 
 interface BrokerReport {
@@ -92,24 +72,33 @@ class VerifyRun {
     this.#options = options
   }
 
-  async verify(context: Context, target: Target, signal: AbortSignal): Promise<void> {
-    const { protocol } = this.#options
-    const { brokerId, accountId } = target.broker
+  add(event: VerifyEvent): void {
+    const { brokerId } = event
+    const report = this.#reportOf(brokerId)
+    switch (event.type) {
+      case 'broker':
+        return
+      case 'finding':
+        report.summary.add(event.finding)
+        this.#show(brokerId, event.finding)
+        return
+      case 'broker-failed': {
+        const { code, error } = event
+        report.failure = error
+        if (this.#output.json) this.#output.document({ type: 'broker', brokerId, code, error })
+        return
+      }
+      default:
+        event satisfies never
+    }
+  }
+
+  #reportOf(brokerId: string): BrokerReport {
+    const known = this.#reports.find((report) => report.brokerId === brokerId)
+    if (known !== undefined) return known
     const report: BrokerReport = { brokerId, summary: new VerifySummary(), failure: null }
     this.#reports.push(report)
-    const request = { ...target, ...(protocol === undefined ? {} : { protocol }), signal }
-    try {
-      for await (const finding of context.engine.verify({ accountId, brokerId }, request)) {
-        report.summary.add(finding)
-        this.#show(brokerId, finding)
-      }
-    } catch (error) {
-      // Being told to stop, or that logins are off, is about all brokers.
-      if (signal.aborted || codeOf(error) === 'LOGINS_OFF') throw error
-      report.failure = errorLine(error)
-      if (this.#output.json)
-        this.#output.document({ type: 'broker', brokerId, code: codeOf(error), error: report.failure })
-    }
+    return report
   }
 
   /** Prints the sums; false when something is not as it should be. */

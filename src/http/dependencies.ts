@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import type { AccountId } from '../domain/ids.ts'
 import type { Secret } from '../domain/secret.ts'
-import type { Engine } from '../engine.ts'
+import type { OperatedEngine } from '../operations/store-operations.ts'
 import type { Enqueuer } from '../queue/enqueue.ts'
 import type { Database } from '../store/database.ts'
 import type { RandomSource } from '../store/random-source.ts'
@@ -33,7 +33,7 @@ export interface HttpDependencies {
   /** Asked after the transaction was committed; never throws, never waits long. */
   readonly enqueue: Enqueuer
   readonly random: RandomSource
-  readonly engine: Pick<Engine, 'planPair' | 'planBroker'>
+  readonly engine: OperatedEngine
   readonly passwords: Passwords
   readonly userTokens: UserTokens
   /** Checks every answer against its schema and refuses to send another; for tests, as it costs time. */

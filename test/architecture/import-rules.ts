@@ -20,6 +20,7 @@ const OF_A_COMMAND = [
   'src/domain',
   'src/reconcile',
   'src/store',
+  'src/operations',
   'src/portal-file',
   'src/sandbox',
   'src/config.ts',
@@ -36,6 +37,11 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   ...Object.fromEntries(ADAPTERS.map((name) => [`src/${name}`, ADAPTER])),
   // What a simulated broker does must not be learnt from the program that it tests.
   'src/sandbox': { mayImport: ['src/domain'] },
+  // What operators ask for, on the store or on a service elsewhere: the command line and the API call it.
+  'src/operations': {
+    mayImport: ['src/domain', 'src/reconcile', 'src/store'],
+    mayImportTypesOf: ['src/engine.ts'],
+  },
   'src/config.ts': { mayImport: ['src/domain'] },
   // Told of what happens, by who made it; knows no adapter.
   'src/observability': {
@@ -59,7 +65,7 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   'src/cli': { mayImport: [...OF_A_COMMAND, 'src/demo'], mayImportTypesOf: ['src/engine.ts', 'src/queue'] },
   'src/demo': { mayImport: OF_A_COMMAND, mayImportTypesOf: ['src/engine.ts', 'src/queue'] },
   'src/http': {
-    mayImport: ['src/domain', 'src/reconcile', 'src/store', 'src/portal-file', 'src/context.ts'],
+    mayImport: ['src/domain', 'src/reconcile', 'src/store', 'src/operations', 'src/portal-file', 'src/context.ts'],
     mayImportTypesOf: ['src/config.ts', 'src/engine.ts', 'src/queue'],
   },
   jobs: {

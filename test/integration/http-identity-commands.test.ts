@@ -66,7 +66,7 @@ async function passwordIs(context: Context, name: string, password: string): Pro
 
 describe('the first administrator', () => {
   const printed: string[] = []
-  const output = { line: (text = '') => void printed.push(text) }
+  const output = { json: false, document: () => undefined, line: (text = '') => void printed.push(text) }
   afterEach(() => printed.splice(0))
 
   it('is made with a password that is printed once and is in no log', async () => {

@@ -7,7 +7,7 @@ import type { Plan } from '../../src/reconcile/plan.ts'
 import { importPortalFile } from '../../src/store/import-portal-file.ts'
 import { laggingPairs } from '../../src/store/pairs.ts'
 import { cryptoRandom } from '../../src/store/random-source.ts'
-import { type TestApi, withApi } from '../helpers/http.ts'
+import { noEngine, type TestApi, withApi } from '../helpers/http.ts'
 import { broker, portalFile, registration, suppliedCredential } from './import-fixtures.ts'
 
 const BASE = '/api/v2/operations'
@@ -38,6 +38,7 @@ beforeAll(async () => {
   api = await withApi({
     dependencies: {
       engine: {
+        ...noEngine,
         planPair: async (pair) => planOf(pair.accountId, pair.registrationId),
         async *planBroker(key) {
           if (key.brokerId === 'broker-2') {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { HttpDependencies } from '../../src/http/dependencies.ts'
-import { withApi } from '../helpers/http.ts'
+import { noEngine, withApi } from '../helpers/http.ts'
 import { type RawAnswer, rawExchange } from '../helpers/raw-http.ts'
 import { type TableDigest, tableDigester } from '../helpers/table-digest.ts'
 import { bytesOf, type FuzzRequest, isSafe, type Operation, operationsOf, requestsOf } from './http-fuzz-requests.ts'
@@ -32,8 +32,13 @@ const passwords: HttpDependencies['passwords'] = {
 }
 /** Brokers are none of this file's business. */
 const engine: HttpDependencies['engine'] = {
+  ...noEngine,
   planPair: async () => null,
   async *planBroker() {},
+  async *verify() {},
+  reconcilePair: async () => ({ status: 'busy' }),
+  orphans: async () => [],
+  deleteOrphans: async () => [],
 }
 
 const api = await withApi({ dependencies: { passwords, engine } })

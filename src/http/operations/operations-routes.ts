@@ -8,6 +8,7 @@ import { policyRoutes } from './policies.ts'
 import { recordRoutes } from './records.ts'
 import { remoteCatalogueRoutes } from './remote-catalogue.ts'
 import { statusRoutes } from './status.ts'
+import { streamRoutes } from './streams.ts'
 
 /** Everything that the command line can do with the brokers, for the operators of an account. */
 export async function operationsRoutes(app: App, dependencies: HttpDependencies): Promise<void> {
@@ -19,4 +20,5 @@ export async function operationsRoutes(app: App, dependencies: HttpDependencies)
   await pauseRoutes(app, dependencies)
   await policyRoutes(app, dependencies)
   await remoteCatalogueRoutes(app, dependencies)
+  await streamRoutes(app, dependencies)
 }

@@ -1,0 +1,137 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { runCommandLine } from '../../src/cli/program.ts'
+import { type Server, startServer } from '../../src/http/server.ts'
+import { cryptoRandom } from '../../src/store/random-source.ts'
+import { peopleOf, recordingEnqueuer } from '../helpers/http.ts'
+import { type TestMesh, withMesh } from '../helpers/mesh.ts'
+import { client, keyOf, ordersPortal } from '../integration/reconcile-fixtures.ts'
+
+/** A name such as a store that was lost leaves behind. */
+const LOST = `keymesh-${'a'.repeat(26)}`
+
+let mesh: TestMesh
+let server: Server
+let token: string
+
+beforeAll(async () => {
+  mesh = await withMesh({
+    brokers: [{ name: 'east' }, { name: 'west' }],
+    sandbox: { logins: { mqtt: 0 } },
+    portal: (brokers) => ordersPortal(brokers, [client('app-a'), client('app-b')]),
+  })
+  const { context } = mesh
+  const dependencies = { ...context, enqueue: recordingEnqueuer([]), random: cryptoRandom, checkAnswers: false }
+  server = await startServer(dependencies, { host: '127.0.0.1', port: 0, patienceMs: 0 })
+  const user = await peopleOf(dependencies).addUser({ name: 'operator' })
+  token = user.apiToken
+  await mesh.sweepAll()
+})
+afterAll(async () => {
+  await server?.close()
+  await mesh?.[Symbol.asyncDispose]()
+})
+afterEach(() => vi.unstubAllEnvs())
+
+interface Result {
+  readonly status: number
+  readonly out: string
+  readonly err: string
+}
+
+async function keymesh(env: Readonly<Record<string, string>>, words: readonly string[]): Promise<Result> {
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+  const written = { out: '', err: '' }
+  const stream = (name: 'out' | 'err') => ({
+    write: (text: string) => {
+      written[name] += text
+    },
+  })
+  const status = await runCommandLine(['node', 'keymesh', ...words], { out: stream('out'), err: stream('err') })
+  vi.unstubAllEnvs()
+  return { status, out: withoutTime(written.out), err: written.err }
+}
+
+const onStore = (...words: readonly string[]) => keymesh(mesh.env, words)
+const onService = (...words: readonly string[]) => keymesh({ KEYMESH_URL: server.url, KEYMESH_TOKEN: token }, words)
+
+const withoutTime = (text: string): string =>
+  text.replace(/\d+ (s|min|h) ago/g, '… ago').replace(/"(\w+Ms)":\d+/g, '"$1":0')
+
+/** As the lines came from brokers that work side by side. */
+const sorted = ({ out, ...rest }: Result) => ({ ...rest, out: out.split('\n').sort() })
+
+const vandalise = async (): Promise<void> => {
+  mesh.broker().state.clientUsernames.change(keyOf('app-a'), { enabled: false })
+}
+const leaveOrphan = async (): Promise<void> => {
+  mesh.broker().state.queues.put(LOST)
+}
+const nothing = async (): Promise<void> => undefined
+
+interface Case {
+  readonly words: string
+  /** Done before each of the two ways. */
+  readonly prepare?: () => Promise<void>
+  readonly status: number
+  readonly says: RegExp
+}
+
+const CASES: readonly Case[] = [
+  { words: 'status', status: 0, says: /east .* yes, SEMP/ },
+  { words: 'status --broker west', status: 0, says: /west/ },
+  { words: 'status --broker nowhere', status: 0, says: /No brokers yet/ },
+  { words: 'plan', status: 0, says: /Nothing to do/ },
+  { words: 'plan', prepare: vandalise, status: 1, says: /registration app-a on broker east/ },
+  { words: 'plan --registration app-a --broker east', prepare: vandalise, status: 1, says: /1 registration with/ },
+  { words: 'plan --broker nowhere', status: 2, says: /--broker: there is no broker nowhere .* known: east, west/ },
+  { words: 'plan --registration nobody', status: 2, says: /--registration: registration nobody is unknown/ },
+  { words: 'reconcile', prepare: vandalise, status: 0, says: /east: .* 1 changed/ },
+  { words: 'reconcile --registration app-a', prepare: vandalise, status: 0, says: /on broker east: 1 writes/ },
+  { words: 'reconcile --broker nowhere', status: 2, says: /there is no broker nowhere/ },
+  { words: 'reapply --registration app-b --broker west', status: 0, says: /app-b on broker west: 1 writes/ },
+  { words: `reapply --credential ${keyOf('app-a')}`, status: 0, says: /app-a on broker/ },
+  { words: 'reapply --credential nobody', status: 2, says: /no client username that Keymesh holds/ },
+  { words: 'confirm --broker east', status: 0, says: /No withdrawal waits/ },
+  { words: 'verify', status: 0, says: /mqtt/ },
+  { words: 'verify --registration app-a --protocol mqtt --all', status: 0, says: /app-a over mqtt: accepted/ },
+  { words: 'drift', status: 0, says: /enabled: false -> true/ },
+  { words: 'drift --open', status: 0, says: /No drift on record/ },
+  { words: 'pause --broker east', status: 0, says: /Paused: broker east/ },
+  { words: 'reconcile --broker east', prepare: () => pauseEast(true), status: 1, says: /failed/ },
+  { words: 'pause --list', prepare: () => pauseEast(true), status: 0, says: /broker +east/ },
+  { words: 'resume --broker east', status: 0, says: /Resumed: broker east/ },
+  { words: 'resume --broker nowhere', status: 2, says: /--broker: there is no broker `nowhere`/ },
+  { words: 'pause --registration nobody', status: 2, says: /--registration: there is no registration/ },
+  { words: 'explain product orders', status: 0, says: /visible/ },
+  { words: 'explain broker east', status: 0, says: /usable/ },
+  { words: 'explain registration app-a', status: 0, says: /login of/ },
+  { words: 'explain product nothing', status: 2, says: /there is no product `nothing`/ },
+  { words: 'orphans', status: 0, says: /No broker holds/ },
+  { words: 'orphans --broker east', prepare: leaveOrphan, status: 1, says: /queue +keymesh-a+/ },
+  {
+    words: `orphans --broker east --delete --kind queue --name ${LOST}`,
+    prepare: leaveOrphan,
+    status: 0,
+    says: /keymesh-a+ +deleted/,
+  },
+  { words: 'adopt --broker east --kind queue --name theirs', status: 0, says: /Recorded/ },
+]
+
+const pauseEast = async (paused: boolean): Promise<void> => {
+  await onStore(paused ? 'pause' : 'resume', '--broker', 'east')
+}
+
+describe('a command on the store and on a running service', () => {
+  it.each(CASES)('prints the same: keymesh $words', async ({ words, prepare = nothing, status, says }) => {
+    for (const asked of [words.split(' '), [...words.split(' '), '--json']]) {
+      await prepare()
+      const first = await onStore(...asked)
+      await prepare()
+      const second = await onService(...asked)
+      expect(sorted(second)).toEqual(sorted(first))
+      expect(first.status).toBe(status)
+      if (!asked.includes('--json')) expect(first.out + first.err).toMatch(says)
+      if (prepare === vandalise) await mesh.sweep()
+    }
+  })
+})
