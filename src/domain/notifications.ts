@@ -1,3 +1,5 @@
+import { isAddress, isRefusedAddress, type Network } from './refused-addresses.ts'
+
 /** What operators are told of, by name in subscriptions and payloads. */
 export const NOTIFICATION_KINDS = [
   'drift.found',
@@ -62,3 +64,26 @@ export type DeliveryAttempt =
       readonly message: string
       readonly retryAfterMs: number | null
     }
+
+export interface ReceiverRules {
+  readonly allowHttp: boolean
+  /** Networks that are sent to although they are private. */
+  readonly allowed: readonly Network[]
+}
+
+/**
+ * Why nothing may be sent to a URL, to be put after its name; null when nothing in the URL itself speaks against it. A
+ * name is judged by the addresses that it leads to when a connection is made.
+ */
+export function receiverProblem(
+  { protocol, hostname, hash }: URL,
+  { allowHttp, allowed }: ReceiverRules,
+): string | null {
+  if (protocol !== 'https:' && protocol !== 'http:') return 'must begin with https://'
+  if (protocol === 'http:' && !allowHttp) return 'must begin with https:// (KEYMESH_NOTIFICATION_HTTP allows http://)'
+  if (hash !== '') return 'must not have a fragment'
+  if (isAddress(hostname) && isRefusedAddress(hostname, allowed)) {
+    return 'leads to a private or reserved address, which KEYMESH_NOTIFICATION_NETWORKS does not allow'
+  }
+  return null
+}

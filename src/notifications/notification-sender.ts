@@ -1,9 +1,9 @@
 import { type LookupAddress, lookup } from 'node:dns'
-import { type BlockList, isIP, type LookupFunction } from 'node:net'
+import type { LookupFunction } from 'node:net'
 import { Agent, request } from 'undici'
-import type { DeliveryAttempt } from '../domain/notifications.ts'
+import { type DeliveryAttempt, receiverProblem } from '../domain/notifications.ts'
+import { isRefusedAddress, type Network, parseNetworks } from '../domain/refused-addresses.ts'
 import type { Secret } from '../domain/secret.ts'
-import { isRefusedAddress, networks } from './refused-addresses.ts'
 import { signatureHeaders } from './signature.ts'
 
 export interface SenderOptions {
@@ -36,12 +36,12 @@ const REFUSED_ADDRESS = 'ADDRESS_REFUSED'
 export class NotificationSender {
   readonly #agent: Agent
   readonly #allowHttp: boolean
-  readonly #allowed: BlockList
+  readonly #allowed: readonly Network[]
   readonly #timeoutMs: number
 
   constructor({ allowHttp, allowedNetworks, timeoutMs = TIMEOUT_MS, resolve = lookup }: SenderOptions) {
     this.#allowHttp = allowHttp
-    this.#allowed = networks(allowedNetworks)
+    this.#allowed = parseNetworks(allowedNetworks)
     this.#timeoutMs = timeoutMs
     this.#agent = new Agent({
       connections: 2,
@@ -58,8 +58,8 @@ export class NotificationSender {
   async send({ id, url, secrets, body, nowMs }: Message, signal?: AbortSignal): Promise<DeliveryAttempt> {
     signal?.throwIfAborted()
     const target = new URL(url.reveal())
-    const refusal = this.#refusal(target)
-    if (refusal !== null) return failed(null, refusal)
+    const refusal = receiverProblem(target, { allowHttp: this.#allowHttp, allowed: this.#allowed })
+    if (refusal !== null) return failed(null, `The URL ${refusal}.`)
     const deadline = AbortSignal.timeout(this.#timeoutMs)
     try {
       const answer = await request(withoutUser(target), {
@@ -87,22 +87,13 @@ export class NotificationSender {
   close(): Promise<void> {
     return this.#agent.destroy()
   }
-
-  #refusal({ protocol, hostname }: URL): string | null {
-    if (protocol !== 'https:' && !(this.#allowHttp && protocol === 'http:')) {
-      return 'The URL is not https, and KEYMESH_NOTIFICATION_HTTP does not allow others.'
-    }
-    // An address is connected to without a look-up.
-    const host = hostname.replace(/^\[|\]$/g, '')
-    return isIP(host) !== 0 && isRefusedAddress(host, this.#allowed) ? ADDRESS_REFUSED : null
-  }
 }
 
 const ADDRESS_REFUSED =
   'The receiver has a private or reserved address, which KEYMESH_NOTIFICATION_NETWORKS does not allow.'
 
 /** Gives a connection only addresses that may be sent to. */
-function guardedLookup(resolve: typeof lookup, allowed: BlockList): LookupFunction {
+function guardedLookup(resolve: typeof lookup, allowed: readonly Network[]): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, { ...options, all: true }, (error: NodeJS.ErrnoException | null, found: LookupAddress[]) => {
       if (error !== null) return callback(error, '', 0)
