@@ -6,9 +6,12 @@ import type { HttpDependencies } from '../dependencies.ts'
 import { notFoundLimit } from '../not-found-limit.ts'
 import { CONSOLE } from './access.ts'
 import { assetRoutes } from './assets.ts'
+import { cataloguePages } from './catalogue-routes.ts'
+import { driftPages } from './drift-routes.ts'
 import { answerFailure } from './failures.ts'
 import { meshPages } from './mesh-routes.ts'
 import { protectConsole } from './protection.ts'
+import { runPages } from './run-routes.ts'
 import { signInPages } from './sign-in-routes.ts'
 
 /** One function per group of pages; see `page.ts` for what they keep to. Paths are relative to `/console`. */
@@ -18,6 +21,9 @@ const PAGES: readonly RegisterPages[] = [
   assetRoutes, //
   signInPages,
   meshPages,
+  driftPages,
+  runPages,
+  cataloguePages,
 ]
 
 /** In a scope of its own: cookies, forms and pages instead of tokens and JSON are for these routes only. */
