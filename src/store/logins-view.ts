@@ -123,17 +123,19 @@ export async function sumLoginsByProtocol(
         select each ->> 'protocol' as protocol from jsonb_array_elements(b.messaging -> 'protocols') each) exposed
       where b.account_id = ${accountId} and ${some(sql`b.id`)} and ${proves(sql`exposed.protocol`)}
     )
-    select v.broker_id as broker, v.protocol, v.outcome, count(*) as count
-    from login_verdicts v
-    join (
-      select p.broker_id, c.consumer_key, c.secret_version from pairs p
-      join credentials c on c.account_id = p.account_id and c.registration_id = p.registration_id and c.retired_at is null
-      where p.account_id = ${accountId} and p.wanted and ${some(sql`p.broker_id`)} offset 0
-    ) live on live.broker_id = v.broker_id and live.consumer_key = v.consumer_key
-      and live.secret_version = v.credential_version
-    join protocols on protocols.broker_id = v.broker_id and protocols.protocol = v.protocol
-    where v.account_id = ${accountId} and ${some(sql`v.broker_id`)}
-    group by 1, 2, 3
+    select sums.broker_id as broker, sums.protocol, outcome, count from (
+      select v.broker_id, v.protocol, v.outcome, count(*) as count
+      from login_verdicts v
+      join (
+        select p.broker_id, c.consumer_key, c.secret_version from pairs p
+        join credentials c on c.account_id = p.account_id and c.registration_id = p.registration_id and c.retired_at is null
+        where p.account_id = ${accountId} and p.wanted and ${some(sql`p.broker_id`)} offset 0
+      ) live on live.broker_id = v.broker_id and live.consumer_key = v.consumer_key
+        and live.secret_version = v.credential_version
+      where v.account_id = ${accountId} and ${some(sql`v.broker_id`)}
+      group by 1, 2, 3 offset 0
+    ) sums
+    join protocols on protocols.broker_id = sums.broker_id and protocols.protocol = sums.protocol
     union all
     select n.broker_id, n.protocol, null, 0 from login_controls n
     join protocols on protocols.broker_id = n.broker_id and protocols.protocol = n.protocol

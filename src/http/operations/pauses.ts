@@ -1,17 +1,12 @@
 import { z } from 'zod'
-import { lagsOf } from '../../store/pairs.ts'
-import { pause, readPauses, resume, setBrokerPaused } from '../../store/pause.ts'
+import { readPauses } from '../../store/pause.ts'
 import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
 import { noContent } from '../openapi.ts'
 import { limitOf, listOf, one, oneOf, pageQuery, paginate } from '../pagination.ts'
 import { BASE, CHANGE, OPERATIONS, READ } from './access.ts'
-import { enqueuePairs } from './enqueueing.ts'
-import { knownBroker, knownRegistration } from './known-objects.ts'
 import { enqueued, epochMs, idParameter } from './operations-schemas.ts'
-
-/** Of one resume; the rest is left to the poll. */
-const MAX_RESUMED = 5000
+import { pauseScope, resumeScope } from './pause-requests.ts'
 
 const brokerParams = z.strictObject({ brokerId: idParameter })
 const registrationParams = z.strictObject({ registrationId: idParameter })
@@ -58,13 +53,12 @@ export async function pauseRoutes(app: App, dependencies: HttpDependencies): Pro
 }
 
 function accountPauses(app: App, dependencies: HttpDependencies): void {
-  const { db } = dependencies
   const config = { access: CHANGE }
   app.post(
     `${BASE}/pause`,
     { config: { ...config, audit: 'pause' }, schema: pauseSchema('everything of the account') },
     async ({ principal: { accountId, userName } }, reply) => {
-      await pause(db, { accountId, registrationId: null }, userName)
+      await pauseScope(dependencies, { accountId, scope: 'account' }, userName)
       return reply.code(204).send()
     },
   )
@@ -72,24 +66,21 @@ function accountPauses(app: App, dependencies: HttpDependencies): void {
     `${BASE}/resume`,
     { config: { ...config, audit: 'resume' }, schema: resumeSchema('everything of the account') },
     async ({ principal: { accountId } }, reply) => {
-      await resume(db, { accountId, registrationId: null })
       reply.code(202)
-      return one(await enqueuePairs(dependencies, await lagsOf(db, { accountId }, MAX_RESUMED)))
+      return one(await resumeScope(dependencies, { accountId, scope: 'account' }))
     },
   )
 }
 
 function brokerPauses(app: App, dependencies: HttpDependencies): void {
-  const { db } = dependencies
   app.post(
     `${BASE}/brokers/:brokerId/pause`,
     {
       config: { access: CHANGE, audit: 'broker.pause' },
       schema: { ...pauseSchema('a broker'), params: brokerParams },
     },
-    async ({ principal: { accountId }, params }, reply) => {
-      const brokerId = await knownBroker(db, accountId, params.brokerId)
-      await setBrokerPaused(db, { accountId, brokerId }, true)
+    async ({ principal: { accountId, userName }, params }, reply) => {
+      await pauseScope(dependencies, { accountId, scope: 'broker', id: params.brokerId }, userName)
       return reply.code(204).send()
     },
   )
@@ -100,16 +91,13 @@ function brokerPauses(app: App, dependencies: HttpDependencies): void {
       schema: { ...resumeSchema('a broker'), params: brokerParams },
     },
     async ({ principal: { accountId }, params }, reply) => {
-      const brokerId = await knownBroker(db, accountId, params.brokerId)
-      await setBrokerPaused(db, { accountId, brokerId }, false)
       reply.code(202)
-      return one(await enqueuePairs(dependencies, await lagsOf(db, { accountId, brokerId }, MAX_RESUMED)))
+      return one(await resumeScope(dependencies, { accountId, scope: 'broker', id: params.brokerId }))
     },
   )
 }
 
 function registrationPauses(app: App, dependencies: HttpDependencies): void {
-  const { db } = dependencies
   app.post(
     `${BASE}/registrations/:registrationId/pause`,
     {
@@ -117,8 +105,7 @@ function registrationPauses(app: App, dependencies: HttpDependencies): void {
       schema: { ...pauseSchema('a registration'), params: registrationParams },
     },
     async ({ principal: { accountId, userName }, params }, reply) => {
-      const registrationId = await knownRegistration(db, accountId, params.registrationId)
-      await pause(db, { accountId, registrationId }, userName)
+      await pauseScope(dependencies, { accountId, scope: 'registration', id: params.registrationId }, userName)
       return reply.code(204).send()
     },
   )
@@ -129,10 +116,8 @@ function registrationPauses(app: App, dependencies: HttpDependencies): void {
       schema: { ...resumeSchema('a registration'), params: registrationParams },
     },
     async ({ principal: { accountId }, params }, reply) => {
-      const registrationId = await knownRegistration(db, accountId, params.registrationId)
-      await resume(db, { accountId, registrationId })
       reply.code(202)
-      return one(await enqueuePairs(dependencies, await lagsOf(db, { accountId, registrationId }, MAX_RESUMED)))
+      return one(await resumeScope(dependencies, { accountId, scope: 'registration', id: params.registrationId }))
     },
   )
 }

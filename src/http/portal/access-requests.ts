@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { registrationId as toRegistrationId } from '../../domain/ids.ts'
 import { changeAccessRequestState } from '../../store/access-requests.ts'
 import { ACCESS_REQUEST_STATES, readAccessRequestQueue } from '../../store/portal-access-requests.ts'
+import type { RegistrationPlace, RevisionCheck } from '../../store/registrations-change.ts'
 import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
 import { ifMatch, setEtag } from '../etag.ts'
@@ -60,13 +61,25 @@ export async function accessRequestDecisionRoutes(app: App, dependencies: HttpDe
   decisionRoute(app, dependencies, { verb: 'decline', state: 'REJECTED' })
 }
 
+/** Decides on an access request, and has its registration brought to its brokers. Throws NOT_FOUND, CONFLICT. */
+export async function decide(
+  { db, random, now, config, enqueue }: HttpDependencies,
+  place: RegistrationPlace & { readonly accessRequestId: string },
+  state: Decision['state'],
+  check: RevisionCheck = () => undefined,
+) {
+  const writer = { db, random, nowMs: now(), maxTopics: config.maxTopics }
+  const { result, touched } = await changeAccessRequestState(writer, place, state, { mayDecide: true, check })
+  if (touched) await enqueue.registration(place.accountId, toRegistrationId(place.registrationId))
+  return result
+}
+
 interface Decision {
   readonly verb: 'approve' | 'decline'
   readonly state: 'APPROVED' | 'REJECTED'
 }
 
 function decisionRoute(app: App, dependencies: HttpDependencies, { verb, state }: Decision): void {
-  const { db, random, now, config, enqueue } = dependencies
   app.post(
     `${PATH}/${verb}`,
     {
@@ -79,11 +92,9 @@ function decisionRoute(app: App, dependencies: HttpDependencies, { verb, state }
       },
     },
     async ({ principal: { accountId }, params: { registrationId, accessRequestId }, headers }, reply) => {
-      const writer = { db, random, nowMs: now(), maxTopics: config.maxTopics }
-      const rules = { mayDecide: true, check: ifMatch(headers['if-match'], 'access request', accessRequestId) }
       const place = { accountId, registrationId, accessRequestId }
-      const { result, touched } = await changeAccessRequestState(writer, place, state, rules)
-      if (touched) await enqueue.registration(accountId, toRegistrationId(registrationId))
+      const check = ifMatch(headers['if-match'], 'access request', accessRequestId)
+      const result = await decide(dependencies, place, state, check)
       setEtag(reply, result.revision)
       return one({ registrationId, accessRequestId, state: result.view.state })
     },
