@@ -1,6 +1,6 @@
 import type { Enqueuer } from '../src/queue/enqueue.ts'
-import type { JobName } from '../src/queue/job-payloads.ts'
-import type { JobProcessor, JobWorker, QueueBackend } from '../src/queue/job-queue.ts'
+import { isJobName, type JobName } from '../src/queue/job-payloads.ts'
+import type { JobOutcome, JobProcessor, JobWorker, QueueBackend, RunningJob } from '../src/queue/job-queue.ts'
 import { brokerQueue, CATALOGUE_QUEUE, NOTIFICATIONS_QUEUE, REGISTRATIONS_QUEUE } from '../src/queue/queue-names.ts'
 import { settlesWithin } from '../src/queue/settles-within.ts'
 import { DONE } from './job-handler.ts'
@@ -18,7 +18,15 @@ export interface StartWorkersOptions {
   /** Each process looks for brokers that came or went this often, whoever ran the poll. */
   readonly followEveryMs?: number
   readonly onError: (what: string, error: unknown) => void
+  /** Told of each attempt of a job; hands on what it comes to. */
+  readonly observe?: ObserveJob
 }
+
+/** `name` is `unknown` for a job that this program does not know. */
+export type ObserveJob = (
+  job: Pick<RunningJob, 'id' | 'name' | 'data' | 'attempt'>,
+  work: () => Promise<JobOutcome>,
+) => Promise<JobOutcome>
 
 export interface Workers {
   followBrokers(): Promise<void>
@@ -61,7 +69,12 @@ export async function startWorkers(options: StartWorkersOptions): Promise<Worker
 
   const sweepSpreadMs = options.sweepSpreadMs ?? DEFAULT_SWEEP_SPREAD_MS
   const ticking = new Set<string>()
-  const processor: JobProcessor = async (job) => {
+  const observe: ObserveJob = options.observe ?? ((_job, work) => work())
+  const processor: JobProcessor = (job) => {
+    const { id, data, attempt } = job
+    return observe({ id, data, attempt, name: isJobName(job.name) ? job.name : 'unknown' }, () => process(job))
+  }
+  const process: JobProcessor = async (job) => {
     const context = { services, enqueue, followBrokers, sweepSpreadMs }
     if (!SINGLE_JOBS.has(job.name)) return runJob(job, context)
     if (ticking.has(job.name)) return DONE

@@ -1,4 +1,6 @@
 import { settings } from '../src/config.ts'
+import { LOG_EVENTS } from '../src/observability/log-events.ts'
+import { metricDefinitions } from '../src/observability/metric-definitions.ts'
 import { CLIENT_PROFILES } from '../src/reconcile/client-profiles.ts'
 
 /** Tables of the documents that the code holds: where each stands, and what it has to say. */
@@ -13,7 +15,25 @@ export interface DocumentTable {
 export const DOCUMENT_TABLES: readonly DocumentTable[] = [
   { document: 'docs/configuration.md', name: 'settings', render: settingsTable },
   { document: 'docs/client-profiles.md', name: 'client profiles', render: clientProfilesTable },
+  { document: 'docs/metrics.md', name: 'metrics', render: metricsTable },
+  { document: 'docs/operations.md', name: 'log events', render: logEventsTable },
 ]
+
+function metricsTable(): string {
+  const rows = metricDefinitions.map(({ name, type, labels, from, help }) => [
+    `\`${name}\``,
+    type,
+    labels.map((label) => `\`${label}\``).join(', '),
+    from === 'store' ? 'same in all' : 'each its own',
+    help,
+  ])
+  return markdownTable(['Name', 'Type', 'Labels', 'Processes', 'Meaning'], rows)
+}
+
+function logEventsTable(): string {
+  const rows = Object.entries(LOG_EVENTS).map(([event, meaning]) => [`\`${event}\``, meaning])
+  return markdownTable(['Event', 'Meaning'], rows)
+}
 
 function settingsTable(): string {
   const rows = settings.map(({ name, description, default: fallback }) => [

@@ -1,3 +1,4 @@
+import type { SempRequestEvent } from './brokers/solace/semp-client.ts'
 import { createSolaceBroker } from './brokers/solace/solace-broker.ts'
 import { codeOf, KeymeshError } from './domain/errors.ts'
 import type { BrokerFacts, BrokerPort } from './reconcile/ports.ts'
@@ -5,6 +6,9 @@ import type { BrokerKey } from './reconcile/sweep-port.ts'
 import { readBrokerAccess } from './store/broker-settings.ts'
 import type { Database } from './store/database.ts'
 import type { Sealer } from './store/sealer-port.ts'
+
+/** Told of each SEMP request, where it is sent. */
+export type ObserveSemp = (broker: BrokerKey, event: SempRequestEvent) => void
 
 interface Connection {
   readonly fingerprint: string
@@ -17,10 +21,12 @@ export class BrokerConnections {
   readonly #sealer: Sealer
   readonly #connections = new Map<string, Connection>()
   readonly #retired: Promise<void>[] = []
+  readonly #observe: ObserveSemp
 
-  constructor(db: Database, sealer: Sealer) {
+  constructor(db: Database, sealer: Sealer, observe: ObserveSemp = () => undefined) {
     this.#db = db
     this.#sealer = sealer
+    this.#observe = observe
   }
 
   /** Throws `BROKER_UNUSABLE` when the broker is unknown or its management settings are incomplete. */
@@ -38,7 +44,9 @@ export class BrokerConnections {
     const fingerprint = JSON.stringify([access.management, access.passwordVersion])
     const known = this.#connections.get(key)
     if (known?.fingerprint === fingerprint) return known.port
-    const port = shared(createSolaceBroker(access.management, await access.password()))
+    const { accountId, brokerId } = broker
+    const onRequest = (event: SempRequestEvent): void => this.#observe({ accountId, brokerId }, event)
+    const port = shared(createSolaceBroker(access.management, await access.password(), { onRequest }))
     const raced = this.#connections.get(key)
     if (raced?.fingerprint === fingerprint) {
       await port.close()

@@ -1,10 +1,10 @@
 import type { Protocol } from './domain/catalogue.ts'
 import { Secret } from './domain/secret.ts'
-import { controlOf, notVerified, provesLogin, type Verdict } from './domain/verdict.ts'
+import { controlOf, type NegativeControl, notVerified, provesLogin, type Verdict } from './domain/verdict.ts'
 import { LoginGate, type LoginGateOptions } from './login-gate.ts'
 import { allDone } from './reconcile/concurrently.ts'
 import { ConnectionSlots } from './reconcile/connection-slots.ts'
-import type { LoginTarget } from './reconcile/login-port.ts'
+import type { LoginPort, LoginTarget } from './reconcile/login-port.ts'
 import type { BrokerFacts, ClientUsernameConnections } from './reconcile/ports.ts'
 import type { LoginControl, LoginRecord } from './reconcile/store-port.ts'
 import type { BrokerKey } from './reconcile/sweep-port.ts'
@@ -25,6 +25,17 @@ export interface BrokerLoginsOptions extends Pick<LoginGateOptions, 'login' | 'n
   ) => Promise<ClientUsernameConnections | null>
   /** ASCII text that is nobody's password. */
   readonly wrongPassword: () => string
+  readonly observer?: LoginObserver
+}
+
+/** Told what logins come to; no name of a client username gets there. */
+export interface LoginObserver {
+  /** One login that is tried. */
+  probe(broker: BrokerKey, protocol: Protocol, work: () => Promise<Verdict>): Promise<Verdict>
+  /** What is known of a credential's login, whether or not one was tried. */
+  verdict(broker: BrokerKey, protocol: Protocol, verdict: Verdict): void
+  /** What a wrong password came to. */
+  control(broker: BrokerKey, protocol: Protocol, outcome: NegativeControl): void
 }
 
 interface KnownGate {
@@ -65,7 +76,7 @@ export class BrokerLogins implements Verifier {
     const logins = credentials.map((credential) =>
       authentication === null
         ? this.#proveCredential({ broker, gate, signal }, credential)
-        : credential.protocols.map((protocol) => this.#record(credential, protocol, authentication)),
+        : credential.protocols.map((protocol) => this.#record(broker, credential, protocol, authentication)),
     )
     const timer = meanwhile && setInterval(() => void meanwhile.task(), meanwhile.everyMs)
     try {
@@ -98,7 +109,7 @@ export class BrokerLogins implements Verifier {
     const { consumerKey, protocols } = credential
     const slots = await this.#slots(broker, consumerKey, signal)
     const probe = async (protocol: Protocol): Promise<LoginRecord> =>
-      this.#record(credential, protocol, await this.#probe({ ...passage, slots }, credential, protocol))
+      this.#record(broker, credential, protocol, await this.#probe({ ...passage, slots }, credential, protocol))
     if (slots === null) return allDone(protocols.map(probe))
     return gate.limited.run(consumerKey, async () => {
       const records: LoginRecord[] = []
@@ -107,7 +118,13 @@ export class BrokerLogins implements Verifier {
     })
   }
 
-  #record({ consumerKey, version }: CredentialToProve, protocol: Protocol, verdict: Verdict): LoginRecord {
+  #record(
+    broker: BrokerKey,
+    { consumerKey, version }: CredentialToProve,
+    protocol: Protocol,
+    verdict: Verdict,
+  ): LoginRecord {
+    this.#options.observer?.verdict(broker, protocol, verdict)
     return { consumerKey, protocol, credentialVersion: version, verdict, checkedAtMs: this.#options.now() }
   }
 
@@ -159,6 +176,7 @@ export class BrokerLogins implements Verifier {
 
   async #keepControl(broker: BrokerKey, gate: LoginGate, control: LoginControl): Promise<LoginControl> {
     gate.keepControl(control)
+    this.#options.observer?.control(broker, control.protocol, control.outcome)
     await recordControl(this.#options.db, broker, control)
     return control
   }
@@ -166,6 +184,15 @@ export class BrokerLogins implements Verifier {
   #controlOf(protocol: Protocol, verdict: Verdict): LoginControl {
     const detail = 'detail' in verdict ? verdict.detail : ''
     return { protocol, outcome: controlOf(verdict), detail, checkedAtMs: this.#options.now() }
+  }
+
+  #observed({ accountId, brokerId }: BrokerKey): LoginPort {
+    const { login, observer } = this.#options
+    if (observer === undefined) return login
+    return {
+      probe: (target, attempt, limits) =>
+        observer.probe({ accountId, brokerId }, target.protocol, () => login.probe(target, attempt, limits)),
+    }
   }
 
   async #gate(broker: BrokerKey): Promise<LoginGate | null> {
@@ -179,7 +206,7 @@ export class BrokerLogins implements Verifier {
     const controls = await readControls(db, broker)
     const raced = this.#gates.get(key)
     if (raced?.fingerprint === fingerprint) return raced.gate
-    const gate = new LoginGate({ ...this.#options, ...found, controls })
+    const gate = new LoginGate({ ...this.#options, ...found, controls, login: this.#observed(broker) })
     this.#gates.set(key, { fingerprint, gate })
     return gate
   }

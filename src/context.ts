@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
-import { type Logger, pino } from 'pino'
+import { type DestinationStream, type Logger, pino } from 'pino'
 import { BrokerCircuits } from './broker-circuits.ts'
 import { BrokerConnections } from './broker-connections.ts'
-import { BrokerLogins } from './broker-logins.ts'
+import { BrokerLogins, type LoginObserver } from './broker-logins.ts'
 import type { Config, LoginConfig } from './config.ts'
 import { Disposer } from './disposer.ts'
 import { errorLine } from './domain/errors.ts'
@@ -12,6 +12,10 @@ import { Engine } from './engine.ts'
 import { createLoginClients } from './login/login-clients.ts'
 import { NotificationSender } from './notifications/notification-sender.ts'
 import { Notifier } from './notifier.ts'
+import { enterRun, idsForLog } from './observability/activity.ts'
+import { Metrics } from './observability/metrics.ts'
+import { Observer } from './observability/observer.ts'
+import { openTracing, type Tracing } from './observability/tracing.ts'
 import type { LoginPort } from './reconcile/login-port.ts'
 import type { ReconcileStore } from './reconcile/store-port.ts'
 import type { BrokerKey, SweepStore } from './reconcile/sweep-port.ts'
@@ -51,6 +55,9 @@ export interface Context extends AsyncDisposable {
   readonly sweepStore: SweepStore
   readonly connections: BrokerConnections
   readonly engine: Engine
+  readonly metrics: Metrics
+  readonly tracing: Tracing
+  readonly observer: Observer
   /** Messaging clients that log in once and leave. */
   readonly login: LoginPort
   /** Null when the account has its catalogue of its own. */
@@ -109,10 +116,17 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
   await migrate(pool, migrations)
   const { latestRing, ...keys } = await openKeyRing(config, db, log)
   const accountId = await ensureAccount(db, config.account)
-  const reconcileStore = createReconcileStore(db, keys.sealer, {
-    relaxed: relaxed.db,
-    leaseCheckFreshMs: LEASE_CHECK_FRESH_MS,
-  })
+  const metrics = new Metrics()
+  const tracing = await openTracing(config.traces)
+  opened.defer(() => tracing.close())
+  const observer = new Observer({ metrics, tracing, log })
+  const reconcileStore = observer.store(
+    createReconcileStore(db, keys.sealer, {
+      relaxed: relaxed.db,
+      leaseCheckFreshMs: LEASE_CHECK_FRESH_MS,
+      onDrift: observer.drift,
+    }),
+  )
   const sweepStore = createSweepStore(db)
   const { sealer } = keys
   const remote =
@@ -129,21 +143,23 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
           instance: config.instance,
         })
   if (remote !== null) opened.defer(() => remote.close())
-  const connections = new BrokerConnections(db, keys.sealer)
+  const connections = new BrokerConnections(db, keys.sealer, observer.semp)
   opened.defer(() => connections.close())
   const circuits = new BrokerCircuits({
     db,
     now,
     random: Math.random,
-    onChange: ({ accountId: account, brokerId }, { failures }) =>
-      log.warn({ event: 'broker.resting', account, broker: brokerId, failures }, 'A sick broker rests'),
+    onChange: (broker, { failures }) => observer.rested(broker, failures),
   })
   const sender = new NotificationSender(config.notifications)
   opened.defer(() => sender.close())
   const { retryMs } = config.notifications
   const notifier = new Notifier({ db, sealer, sender, now, ids: cryptoRandom, random: Math.random, retryMs, log })
   const login = options.login ?? ownClients(opened)
-  const logins = config.logins === null ? null : openLogins({ db, connections, now, login, settings: config.logins })
+  const logins =
+    config.logins === null
+      ? null
+      : openLogins({ db, connections, now, login, observer: observer.logins, settings: config.logins })
   const engine = new Engine({
     db,
     connections,
@@ -153,13 +169,18 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     sweepMemory: createSweepMemory(db),
     maxListings: config.sweepListings,
     now,
-    newRunId: () => runId(randomUUID()),
+    newRunId: () => {
+      const id = runId(randomUUID())
+      enterRun(id)
+      return id
+    },
     instance: config.instance,
     leaseMs: config.leaseMs,
     concurrency: config.concurrency,
     settings: { graceMs: config.graceMs, maxTopics: config.maxTopics, maxDeletes: config.maxDeletes },
     verifier: logins,
     proveEveryMs: config.logins?.everyMs ?? Number.POSITIVE_INFINITY,
+    observe: observer.run,
   })
   return {
     config,
@@ -175,6 +196,9 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     sweepStore,
     connections,
     engine,
+    metrics,
+    tracing,
+    observer,
     login,
     remote,
     notifier,
@@ -188,10 +212,11 @@ interface LoginParts {
   readonly connections: BrokerConnections
   readonly now: () => number
   readonly login: LoginPort
+  readonly observer: LoginObserver
   readonly settings: LoginConfig
 }
 
-function openLogins({ db, connections, now, login, settings }: LoginParts): BrokerLogins {
+function openLogins({ db, connections, now, login, observer, settings }: LoginParts): BrokerLogins {
   const port = (broker: BrokerKey) => connections.port(broker)
   return new BrokerLogins({
     db,
@@ -200,6 +225,7 @@ function openLogins({ db, connections, now, login, settings }: LoginParts): Brok
     connections: async (broker, clientUsername, signal) => (await port(broker)).connections(clientUsername, signal),
     now,
     wrongPassword: () => randomUUID(),
+    observer,
     ...settings,
   })
 }
@@ -218,11 +244,22 @@ export function loggedError(error: unknown): object {
   return { type: name, code: 'code' in error ? String(error.code) : undefined, message, stack }
 }
 
-/** JSON lines on standard error, so that standard output belongs to the commands. */
-export function createLogger(config: Pick<Config, 'logLevel' | 'instance'>): Logger {
+/**
+ * JSON lines on standard error, so that standard output belongs to the commands. Each line has the ids of the request,
+ * the job, the run and the trace that it belongs to.
+ */
+export function createLogger(
+  config: Pick<Config, 'logLevel' | 'instance'>,
+  destination: DestinationStream = pino.destination({ dest: 2, sync: true }),
+): Logger {
   return pino(
-    { level: config.logLevel, base: { instance: config.instance }, serializers: { err: loggedError } },
-    pino.destination({ dest: 2, sync: true }),
+    {
+      level: config.logLevel,
+      base: { instance: config.instance },
+      serializers: { err: loggedError },
+      mixin: (_line, _level, logger) => idsForLog(logger.bindings()),
+    },
+    destination,
   )
 }
 

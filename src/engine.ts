@@ -41,13 +41,27 @@ export interface EngineDependencies {
   readonly verifier: Verifier | null
   /** Each credential is proved by a login once in this time. */
   readonly proveEveryMs: number
+  /** Told of each run; hands on what it comes to. */
+  readonly observe?: ObserveRun
 }
+
+export interface ObservedRun {
+  readonly kind: 'reconcile' | 'sweep'
+  readonly broker: BrokerKey
+  readonly trigger: RunTrigger
+}
+
+export type ObserveRun = <Result>(run: ObservedRun, work: () => Promise<Result>) => Promise<Result>
 
 export interface RunOptions {
   readonly trigger: RunTrigger
   /** An operator accepts that live clients drop. */
   readonly allowDisruptive?: boolean
   readonly signal?: AbortSignal
+}
+
+export interface SweepOptions extends RunOptions {
+  readonly onProgress?: (progress: SweepProgress) => void
 }
 
 /** What jobs, commands and the API ask for: one pair, one broker, or a plan of either. */
@@ -59,7 +73,11 @@ export class Engine {
   }
 
   /** Throws PAUSED when the pair, its broker or its account is, BROKER_RESTING while a sick broker rests. */
-  async reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
+  reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
+    return this.#observe('reconcile', pair, options, () => this.#reconcileUnlessResting(pair, options))
+  }
+
+  async #reconcileUnlessResting(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
     try {
       return await this.#circuit(pair, options, () => this.#reconcilePair(pair, options))
     } catch (error) {
@@ -82,10 +100,11 @@ export class Engine {
   }
 
   /** Throws PAUSED when the broker or its account is, BROKER_RESTING while a sick broker rests. */
-  async sweep(
-    key: BrokerKey,
-    options: RunOptions & { readonly onProgress?: (progress: SweepProgress) => void },
-  ): Promise<SweepResult> {
+  sweep(key: BrokerKey, options: SweepOptions): Promise<SweepResult> {
+    return this.#observe('sweep', key, options, () => this.#sweep(key, options))
+  }
+
+  async #sweep(key: BrokerKey, options: SweepOptions): Promise<SweepResult> {
     const { db, now, newRunId, circuits } = this.#dependencies
     await refusePausedBroker(db, key)
     if (!isForced(options)) await circuits.refuseResting(key)
@@ -216,6 +235,16 @@ export class Engine {
     if (signal?.aborted !== true) {
       await recordFailure({ store, now, newRunId, holder, leaseMs }, { pair, trigger }, error).catch(() => undefined)
     }
+  }
+
+  #observe<Result>(
+    kind: ObservedRun['kind'],
+    { accountId, brokerId }: BrokerKey,
+    { trigger }: RunOptions,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    const { observe } = this.#dependencies
+    return observe === undefined ? work() : observe({ kind, broker: { accountId, brokerId }, trigger }, work)
   }
 
   #circuit<Result>({ accountId, brokerId }: BrokerKey, options: RunOptions, work: () => Promise<Result>) {

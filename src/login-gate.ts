@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks'
 import PQueue from 'p-queue'
 import {
   DEFAULT_LOGIN_SETTINGS,
@@ -63,7 +64,8 @@ export class LoginGate {
     const { protocol } = target
     try {
       return await this.#queue.add(
-        async () => {
+        // Whoever makes room starts it; it belongs to who asked.
+        AsyncResource.bind(async () => {
           const trouble = this.#trouble.get(protocol)
           if (trouble !== undefined && trouble.untilMs > now()) return trouble.verdict
           const refusal = slots === null ? null : await slots.refusal()
@@ -73,7 +75,7 @@ export class LoginGate {
             this.#trouble.set(protocol, { verdict, untilMs: now() + TROUBLE_MS })
           } else this.#trouble.delete(protocol)
           return verdict
-        },
+        }),
         { ...(signal && { signal }) },
       )
     } catch (error) {

@@ -1,16 +1,23 @@
 import { startWorkers } from '../jobs/start-workers.ts'
 import type { Context } from './context.ts'
 import { errorLine } from './domain/errors.ts'
+import type { HttpDependencies } from './http/dependencies.ts'
 import { startServer } from './http/server.ts'
+import type { Observer } from './observability/observer.ts'
+import { queueGauges, sharedReading, storeGauges } from './observability/stored-metrics.ts'
 import { createEnqueuer, type Enqueuer } from './queue/enqueue.ts'
 import { ErrorRepeats } from './queue/error-repeats.ts'
 import type { QueueBackend } from './queue/job-queue.ts'
 import { openQueueBackend } from './queue/queue-backend.ts'
+import { brokerQueue, CATALOGUE_QUEUE, NOTIFICATIONS_QUEUE, REGISTRATIONS_QUEUE } from './queue/queue-names.ts'
 import { checkCron, tickIntervalMs } from './queue/schedule-ticks.ts'
 import { createScheduler } from './queue/schedules.ts'
 import { createJobServices } from './services.ts'
+import { listManagedBrokers } from './store/broker-settings.ts'
+import { readMetricsView } from './store/metrics-view.ts'
 import { cryptoRandom } from './store/random-source.ts'
 import { readLastTick, recordTick } from './store/schedule-ticks.ts'
+import { VERSION } from './version.ts'
 
 type Stop = () => Promise<void>
 
@@ -20,7 +27,8 @@ export interface OpenQueue {
   readonly enqueue: Enqueuer
 }
 
-export async function openQueue({ config, connectionString, log, now }: Context): Promise<OpenQueue> {
+export async function openQueue(context: Context): Promise<OpenQueue> {
+  const { config, connectionString, log, now, observer, tracing } = context
   const repeats = new ErrorRepeats()
   const backend = await openQueueBackend({
     connectionString,
@@ -29,6 +37,7 @@ export async function openQueue({ config, connectionString, log, now }: Context)
     stalledIntervalMs: config.leaseMs,
     observer: {
       onError: (queue, error) => {
+        observer.queueError()
         const line = errorLine(error)
         const untold = repeats.tell(line)
         if (untold !== null)
@@ -38,25 +47,85 @@ export async function openQueue({ config, connectionString, log, now }: Context)
     },
     now,
   })
-  const onMissed = (what: string, error: unknown): void =>
+  const onMissed = (what: string, error: unknown): void => {
+    observer.jobsMissed()
     log.warn(
       { event: 'queue.missed', what, error: errorLine(error) },
       'A job was not added; the poll will find the work',
     )
-  return { backend, enqueue: createEnqueuer({ backend, now, onMissed }) }
+  }
+  const enqueue = createEnqueuer({ backend, now, onMissed, trace: () => tracing.traceparent() })
+  readForMetrics(context, backend)
+  return { backend, enqueue: inSpans(enqueue, observer) }
 }
+
+function inSpans(enqueue: Enqueuer, observer: Observer): Enqueuer {
+  return {
+    ...enqueue,
+    registration: (...of) => observer.enqueuing('reconcile-registration', () => enqueue.registration(...of)),
+    pairs: (...of) => observer.enqueuing('reconcile-pair', () => enqueue.pairs(...of)),
+    sweep: (...of) => observer.enqueuing('sweep-broker', () => enqueue.sweep(...of)),
+    verify: (...of) => observer.enqueuing('verify-broker', () => enqueue.verify(...of)),
+  }
+}
+
+/** Scrapes that come together, or one after another, cost one reading. */
+const METRICS_FRESH_MS = 5_000
+const METRICS_PATIENCE_MS = 4_000
+const METRICS_STATEMENT_MS = 10_000
+
+/** What this process does not count itself is read when it is asked for. */
+function readForMetrics({ db, metrics, now }: Context, backend: QueueBackend): void {
+  const limits = { freshMs: METRICS_FRESH_MS, patienceMs: METRICS_PATIENCE_MS }
+  const readStore = sharedReading({ ...limits, read: () => readMetricsView(db, METRICS_STATEMENT_MS) })
+  metrics.read('store', storeGauges(metrics, readStore))
+  const readQueues = async () => {
+    const brokers = (await listManagedBrokers(db)).map((broker) => ({
+      name: brokerQueue(broker),
+      label: 'broker' as const,
+      account: broker.accountId,
+      broker: broker.brokerId,
+    }))
+    const shared = SHARED_QUEUES.map((name) => ({ name, label: name, account: '', broker: '' }))
+    const queues = [...shared, ...brokers]
+    return { queues, backlog: await backend.backlog(queues.map(({ name }) => name)) }
+  }
+  metrics.read('queue', queueGauges(metrics, sharedReading({ ...limits, read: readQueues }), now))
+}
+
+const SHARED_QUEUES = [CATALOGUE_QUEUE, REGISTRATIONS_QUEUE, NOTIFICATIONS_QUEUE] as const
 
 /** Answers where it listens, and how to stop it. */
 export async function startApi(
   context: Context,
   { enqueue }: OpenQueue,
 ): Promise<{ readonly url: string; readonly stop: Stop }> {
-  const { db, sealer, now, log, config, engine, passwords, userTokens } = context
-  const server = await startServer(
-    { db, sealer, now, log, config, enqueue, random: cryptoRandom, engine, passwords, userTokens },
-    { host: config.host, port: config.port },
-  )
+  const { config } = context
+  const server = await startServer(httpDependencies(context, enqueue), { host: config.host, port: config.port })
   return { url: server.url, stop: () => server.close() }
+}
+
+/** For a process that serves: which version it is, and how it is. */
+export function watchProcess({ metrics, config }: Context): void {
+  metrics.set('keymesh_build_info', { version: VERSION, roles: config.roles.join(',') }, 1)
+  metrics.watchProcess()
+}
+
+/** Health and metrics on a port of their own, whatever the roles of the process. */
+export async function startHealth(
+  context: Context,
+  { enqueue }: OpenQueue,
+  port: number,
+): Promise<{ readonly url: string; readonly stop: Stop }> {
+  const options = { host: context.config.host, port, surface: 'health' } as const
+  const server = await startServer(httpDependencies(context, enqueue), options)
+  return { url: server.url, stop: () => server.close() }
+}
+
+function httpDependencies(context: Context, enqueue: Enqueuer): HttpDependencies {
+  const { db, sealer, now, log, config, engine, passwords, userTokens, metrics, observer } = context
+  const known = { db, sealer, now, log, config, enqueue, engine, passwords, userTokens, metrics }
+  return { ...known, random: cryptoRandom, observe: observer.request }
 }
 
 const PATIENCE_MS = 20_000
@@ -76,6 +145,7 @@ export async function startWorkerRole(context: Context, { backend, enqueue }: Op
     brokerConcurrency: config.concurrency,
     sweepSpreadMs: Math.min(SWEEP_SPREAD_MS, intervalMs / 2),
     followEveryMs: FOLLOW_BROKERS_EVERY_MS,
+    observe: context.observer.job,
     onError: (what, error) =>
       log.error({ event: 'worker.error', what, error: errorLine(error) }, 'The worker met an error'),
   })

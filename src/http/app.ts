@@ -36,7 +36,9 @@ import { ownPasswordRoutes } from './identity/own-password.ts'
 import { signInRoutes } from './identity/sign-in.ts'
 import { userRoutes } from './identity/users.ts'
 import { whoamiRoutes } from './identity/whoami.ts'
+import { metricsRoute } from './metrics-route.ts'
 import { notFoundLimit } from './not-found-limit.ts'
+import { observeRequests } from './observe-requests.ts'
 import { collectOpenapi, DOCUMENTATION_PATH, serveOpenapi } from './openapi.ts'
 import { operationsRoutes } from './operations/operations-routes.ts'
 import type { Access } from './permissions.ts'
@@ -87,9 +89,12 @@ const HANDLER_TIMEOUT_MS = 60_000
 const KEEP_ALIVE_TIMEOUT_MS = 72_000
 const MINUTE_MS = 60_000
 
+/** `health`: /healthz, /readyz and /metrics alone, for anybody who reaches the port. */
+export type Surface = 'api' | 'health'
+
 /** Builds the application; `inject` and `listen` work on what it answers. Close it when done. */
-export async function createApp(dependencies: HttpDependencies): Promise<App> {
-  const { config, log } = dependencies
+export async function createApp(dependencies: HttpDependencies, surface: Surface = 'api'): Promise<App> {
+  const { config, log, observe } = dependencies
   const app: App = fastify({
     loggerInstance: log as FastifyBaseLogger,
     // The line of an answer is our own, with the route's pattern instead of the address.
@@ -114,11 +119,15 @@ export async function createApp(dependencies: HttpDependencies): Promise<App> {
   // An expectation that is not known is no reason to refuse; Node would, without a body.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   acceptJsonOnly(app)
+  if (observe !== undefined) observeRequests(app, observe)
   addHooks(app, dependencies)
   await addProtection(app, dependencies)
   askWhoCalls(app, dependencies)
   await collectOpenapi(app)
   await healthRoutes(app, dependencies, watchForStop(app))
+  const metricsFor = surface === 'health' ? 'public' : config.metrics
+  if (metricsFor !== 'off') await metricsRoute(app, dependencies, metricsFor)
+  if (surface === 'health') return app
   for (const register of ROUTES) await register(app, dependencies)
   await serveOpenapi(app)
   return app

@@ -20,6 +20,7 @@ export type HttpConfig = Pick<
   | 'maxTopics'
   | 'maxDeletes'
   | 'logins'
+  | 'metrics'
 >
 
 /** Everything that routes work with; the composition root gives it, a test gives its own. */
@@ -36,8 +37,31 @@ export interface HttpDependencies {
   readonly engine: OperatedEngine
   readonly passwords: Passwords
   readonly userTokens: UserTokens
+  /** Absent: nobody watches requests. */
+  readonly observe?: HttpObserver
+  /** Absent: there is no /metrics. */
+  readonly metrics?: HttpMetrics
   /** Checks every answer against its schema and refuses to send another; for tests, as it costs time. */
   readonly checkAnswers?: boolean
+}
+
+/** Called when a request has arrived. */
+export type HttpObserver = (request: {
+  readonly id: string
+  readonly method: string
+  /** The pattern of the route; `none` when there is none. */
+  readonly route: string
+  readonly traceparent: string | undefined
+}) => {
+  /** Runs what follows as part of the request. */
+  enter(next: () => void): void
+  answered(status: number, seconds: number): void
+}
+
+export interface HttpMetrics {
+  readonly contentType: string
+  /** With an account, without what is of others. */
+  render(options: { readonly account?: string }): Promise<string>
 }
 
 /** Password hashing, as `src/secrets/passwords.ts` does it. */

@@ -1,5 +1,5 @@
 import { KeymeshError } from '../domain/errors.ts'
-import { createApp } from './app.ts'
+import { createApp, type Surface } from './app.ts'
 import type { HttpDependencies } from './dependencies.ts'
 
 export interface ServerOptions {
@@ -8,6 +8,7 @@ export interface ServerOptions {
   readonly port: number
   /** How long requests that are under way may take when it stops. */
   readonly patienceMs?: number
+  readonly surface?: Surface
 }
 
 export interface Server {
@@ -21,7 +22,7 @@ const PATIENCE_MS = 10_000
 
 export async function startServer(dependencies: HttpDependencies, options: ServerOptions): Promise<Server> {
   const { host, port, patienceMs = PATIENCE_MS } = options
-  const app = await createApp(dependencies)
+  const app = await createApp(dependencies, options.surface)
   let url: string
   try {
     url = await app.listen({ host, port })
@@ -42,14 +43,14 @@ export async function startServer(dependencies: HttpDependencies, options: Serve
   }
 }
 
-function cannotListen({ host, port }: ServerOptions, error: unknown): KeymeshError {
+function cannotListen({ host, port, surface }: ServerOptions, error: unknown): KeymeshError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'UNKNOWN'
   const taken = code === 'EADDRINUSE'
   return new KeymeshError({
     code: 'CANNOT_LISTEN',
     fate: 'stop',
-    message: `The API cannot listen on ${host} port ${port}: ${taken ? 'another program does' : code}.`,
-    hint: 'Choose another PORT or KEYMESH_HOST, or end what holds it.',
+    message: `${surface === 'health' ? 'The port of metrics and health' : 'The API'} cannot listen on ${host} port ${port}: ${taken ? 'another program does' : code}.`,
+    hint: `Choose another ${surface === 'health' ? 'KEYMESH_METRICS_PORT' : 'PORT'} or KEYMESH_HOST, or end what holds it.`,
     cause: error,
   })
 }

@@ -22,6 +22,13 @@ export const LOG_EVENTS = {
   'remote.failed': 'Another service whose catalogue is followed could not be read.',
   'remote.followed': 'Its catalogue changed, and so did ours.',
   'remote.warning': 'Its catalogue holds something that cannot be used.',
+  'notification.not-delivered':
+    'A notification was not taken; `fate` says whether it is tried again (`retry`) or not (`dead`).',
+  'keys.created': 'A key ring was created: back it up.',
+  'database.ready': 'The embedded database is ready.',
+  'database.moved': 'The embedded database is kept elsewhere, as its user cannot reach the data directory.',
+  'database.ended': 'The embedded database ended although nobody stopped it; the process ends too.',
+  'database.line': 'What the embedded database itself logged (debug).',
   'database.connection-lost': 'An idle connection to the database was lost; another one is opened.',
 } as const satisfies Readonly<Record<string, string>>
 

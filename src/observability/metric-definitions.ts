@@ -228,7 +228,7 @@ export const METRICS = {
   },
   keymesh_queue_jobs: {
     type: 'gauge',
-    help: 'Jobs in a queue (catalogue, registrations, or the one of a broker), by state: waiting, active, delayed, failed (kept for a week).',
+    help: 'Jobs in a queue (catalogue, registrations, notifications, or the one of a broker), by state: waiting, active, delayed, failed (kept for a week).',
     from: 'store',
     labels: ['queue', ...BROKER, 'state'],
   },

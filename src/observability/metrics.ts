@@ -18,7 +18,7 @@ export class Metrics {
   readonly #counters = new Map<string, Counter>()
   readonly #gauges = new Map<string, Gauge>()
   readonly #histograms = new Map<string, Histogram>()
-  readonly #stored: StoredMetrics[] = []
+  readonly #stored = new Map<string, StoredMetrics>()
   #watchesProcess = false
 
   constructor() {
@@ -62,9 +62,9 @@ export class Metrics {
     for (const name of names) this.#gauges.get(name)?.reset()
   }
 
-  /** Called before each answer. */
-  read(stored: StoredMetrics): void {
-    this.#stored.push(stored)
+  /** Called before each answer; the last one of a source counts. */
+  read(source: 'store' | 'queue', stored: StoredMetrics): void {
+    this.#stored.set(source, stored)
   }
 
   /** Memory, processor, event loop and so on of this process, under their usual names; once. */
@@ -76,7 +76,7 @@ export class Metrics {
 
   /** In the text format of Prometheus; with an account, without the series of all others. */
   async render({ account }: { readonly account?: string } = {}): Promise<string> {
-    await Promise.all(this.#stored.map((read) => read()))
+    await Promise.all([...this.#stored.values()].map((read) => read()))
     const text = await this.#registry.metrics()
     return account === undefined ? text : ofAccount(text, account)
   }

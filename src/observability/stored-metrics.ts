@@ -99,7 +99,7 @@ function setBroker(metrics: Metrics, figures: BrokerFigures): void {
 /** A queue as it is labelled: by its name when all brokers share it, else `broker` with the broker. */
 export interface NamedQueue {
   readonly name: string
-  readonly label: 'catalogue' | 'registrations' | 'broker'
+  readonly label: 'catalogue' | 'registrations' | 'notifications' | 'broker'
   /** Empty for a queue that all brokers share. */
   readonly account: string
   readonly broker: string

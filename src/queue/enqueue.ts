@@ -31,6 +31,8 @@ export interface EnqueuerOptions {
   readonly now: () => number
   /** Told when the queue did not take the jobs; nothing is lost but time. */
   readonly onMissed: (what: string, error: unknown) => void
+  /** Of who asks, if that is traced: `traceparent`. */
+  readonly trace?: () => string | undefined
   /** A caller that answers a request does not wait longer for a queue that is away. */
   readonly patienceMs?: number
 }
@@ -39,7 +41,15 @@ export interface EnqueuerOptions {
  * Called after the transaction that made the work was committed. Never throws and never waits long: a job that was not
  * added costs time until the poll finds the work, never truth (invariant 3). False says that it was not added in time.
  */
-export function createEnqueuer({ backend, now, onMissed, patienceMs = 2_000 }: EnqueuerOptions): Enqueuer {
+export function createEnqueuer({
+  backend,
+  now,
+  onMissed,
+  trace = () => undefined,
+  patienceMs = 2_000,
+}: EnqueuerOptions): Enqueuer {
+  const addTo = (queue: string, jobs: readonly NewJob[]): Promise<void> =>
+    backend.queue(queue).add(traced(jobs, trace()))
   const add = async (what: string, additions: Promise<unknown>): Promise<boolean> => {
     try {
       await within(additions, patienceMs)
@@ -51,35 +61,37 @@ export function createEnqueuer({ backend, now, onMissed, patienceMs = 2_000 }: E
   }
   return {
     registration: (accountId, registrationId) =>
-      add(
-        `registration ${registrationId}`,
-        backend.queue(REGISTRATIONS_QUEUE).add([registrationJob(accountId, registrationId)]),
-      ),
+      add(`registration ${registrationId}`, addTo(REGISTRATIONS_QUEUE, [registrationJob(accountId, registrationId)])),
     pairs: (pairs, trigger) =>
       add(
         `${pairs.length} registrations (${trigger})`,
         Promise.all(
           [...byBroker(pairs)].map(([queue, some]) =>
-            backend.queue(queue).add(some.map((pair) => pairJob(pair, trigger, now()))),
+            addTo(
+              queue,
+              some.map((pair) => pairJob(pair, trigger, now())),
+            ),
           ),
         ),
       ),
     sweep: (broker, trigger, delayMs = 0) =>
       add(
         `sweep of broker ${broker.brokerId}`,
-        backend.queue(brokerQueue(broker)).add([sweepJob(broker, trigger, now(), delayMs)]),
+        addTo(brokerQueue(broker), [sweepJob(broker, trigger, now(), delayMs)]),
       ),
     verify: (broker, what) =>
-      add(
-        `logins on broker ${broker.brokerId}`,
-        backend.queue(brokerQueue(broker)).add([verifyJob(broker, what, now())]),
-      ),
+      add(`logins on broker ${broker.brokerId}`, addTo(brokerQueue(broker), [verifyJob(broker, what, now())])),
     notifications: (endpoints) =>
       add(
         `notifications of ${endpoints.length} endpoints`,
-        backend.queue(NOTIFICATIONS_QUEUE).add(endpoints.map(notificationsJob)),
+        addTo(NOTIFICATIONS_QUEUE, endpoints.map(notificationsJob)),
       ),
   }
+}
+
+/** Goes with the first that asks: a job that stands for several belongs to that one's trace. */
+function traced(jobs: readonly NewJob[], trace: string | undefined): readonly NewJob[] {
+  return trace === undefined ? jobs : jobs.map((job) => ({ ...job, payload: { ...job.payload, trace } }) as NewJob)
 }
 
 /** A person waits; the poll and the sweep do not cut a backoff short. */

@@ -16,8 +16,15 @@ const name = z
 const broker = { accountId: name.transform(accountId), brokerId: name.transform(brokerId) }
 const registration = { accountId: name.transform(accountId), registrationId: name.transform(registrationId) }
 const trigger = z.enum(['revocation', 'on-demand', 'poll', 'sweep', 'operator'])
-/** Set by the queue on a running job when somebody asks for the same again. */
-const asked = { askedAtMs: z.number().int().nonnegative().optional() }
+const asked = {
+  /** Set by the queue on a running job when somebody asks for the same again. */
+  askedAtMs: z.number().int().nonnegative().optional(),
+  /** The trace that asked for it (W3C Trace Context): two random numbers and a flag. */
+  trace: z
+    .string()
+    .regex(/^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/)
+    .optional(),
+}
 
 export const JOB_PAYLOADS = {
   'poll-catalogue': z.strictObject({}),

@@ -30,7 +30,7 @@ export async function openKeyRingFile({ dataDirectory, mayCreate, log }: KeyRing
   const ring = newKeyRing()
   if (await create(path, ring)) {
     log.warn(
-      { path, kid: ring.current },
+      { event: 'keys.created', path, kid: ring.current },
       `A key ring was created in ${path}: back it up, without it no secret can be opened`,
     )
     return ring

@@ -115,16 +115,16 @@ async function startCluster(
   if (!(await canReach(user, [home.directory]))) throw outOfReach(home.directory, user)
   const binaries = await postgresBinaries(user, join(dataDirectory, 'postgres-programs'), options.packageDirectory)
   const cluster = await openCluster(home.directory, binaries, user, unsafeFast)
-  const onLine = (line: string): void => log.debug({ component: 'postgres' }, line)
+  const onLine = (line: string): void => log.debug({ event: 'database.line' }, line)
   const server = await startServer({ binaries, cluster, user, maxConnections, unsafeFast, onLine })
   const fields = { directory: home.directory, programs: binaries.directory, port: server.port, uid: user?.uid }
   if (home.outside) {
     log.warn(
-      fields,
+      { event: 'database.moved', ...fields },
       `The database of ${dataDirectory} is kept in ${home.directory}: user ${user?.uid} cannot reach the former`,
     )
   } else {
-    log.info(fields, 'The embedded database is ready')
+    log.info({ event: 'database.ready', ...fields }, 'The embedded database is ready')
   }
   return { server, password: cluster.password }
 }
@@ -142,7 +142,10 @@ function handleOf(
     void server.exited.then((exit) => {
       if (stopping !== undefined) return
       const error = databaseLostError(exit)
-      options.log.error({ code: exit.code, signal: exit.signal, output: exit.output }, error.message)
+      options.log.error(
+        { event: 'database.ended', code: exit.code, signal: exit.signal, output: exit.output },
+        error.message,
+      )
       resolve(error)
     })
   })

@@ -14,15 +14,19 @@ export interface FinishRequest {
  * Writes the outcomes of many runs in one transaction and gives their leases back. A run whose lease was lost writes
  * nothing: whoever holds the pair now observes the broker afresh.
  */
-export async function finishRuns(db: Database, requests: readonly FinishRequest[]): Promise<readonly boolean[]> {
-  return db.transaction().execute(async (trx) => {
+export async function finishRuns(
+  db: Database,
+  requests: readonly FinishRequest[],
+  onDrift: OnDrift = () => undefined,
+): Promise<readonly boolean[]> {
+  const changes: DriftChange[] = []
+  const finished = await db.transaction().execute(async (trx) => {
     const kept = await releasePairs(trx, requests)
     const runs = requests.flatMap((request, index) => (kept.has(index) ? [request] : []))
     if (runs.length > 0) {
       await changeLedger(trx, runs)
       await confirmLedger(trx, runs)
-      await recordDrift(trx, runs)
-      await closeDrift(trx, runs)
+      changes.push(...(await recordDrift(trx, runs)), ...(await closeDrift(trx, runs)))
       await recordRuns(trx, runs)
       await recordLogins(
         trx,
@@ -35,7 +39,22 @@ export async function finishRuns(db: Database, requests: readonly FinishRequest[
     }
     return requests.map((_, index) => kept.has(index))
   })
+  // Only what was committed has happened.
+  for (const change of changes) onDrift(change)
+  return finished
 }
+
+/** A difference that was not open before, or one that was repaired. */
+export interface DriftChange {
+  readonly accountId: string
+  readonly brokerId: string
+  readonly kind: string
+  readonly change: 'detected' | 'repaired'
+  /** From its detection to its repair; 0 when it was detected. */
+  readonly openSeconds: number
+}
+
+export type OnDrift = (change: DriftChange) => void
 
 const timestamp = (ms: number): string => (Number.isFinite(ms) ? new Date(ms).toISOString() : 'infinity')
 
@@ -170,7 +189,7 @@ function driftRows(runs: readonly FinishRequest[]) {
 }
 
 /** One open row per difference, seen again and again until it is gone. */
-async function recordDrift(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<void> {
+async function recordDrift(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<readonly DriftChange[]> {
   // Several registrations of a batch may report the same shared object.
   const rows = [
     ...new Map(
@@ -180,8 +199,8 @@ async function recordDrift(trx: Transaction<Schema>, runs: readonly FinishReques
       ]),
     ).values(),
   ]
-  if (rows.length === 0) return
-  await sql`
+  if (rows.length === 0) return []
+  const { rows: written } = await sql<DriftChange & { readonly isNew: boolean }>`
     insert into drift (account_id, broker_id, registration_id, object_kind, object_name, kind, reason, before, after, action,
                        run_id, detected_at, last_seen_at)
     select w."accountId", w."brokerId", w."registrationId", w.kind, w.name, w."driftKind", w.reason, w.before, w.after,
@@ -191,11 +210,14 @@ async function recordDrift(trx: Transaction<Schema>, runs: readonly FinishReques
            before jsonb, after jsonb, action text, "runId" text, at timestamptz)
     on conflict (account_id, broker_id, object_kind, object_name, kind) where repaired_at is null
     do update set last_seen_at = excluded.last_seen_at, action = excluded.action, before = excluded.before,
-      after = excluded.after, reason = excluded.reason`.execute(trx)
+      after = excluded.after, reason = excluded.reason
+    returning account_id as "accountId", broker_id as "brokerId", kind, 'detected' as change, 0 as "openSeconds",
+      xmax = 0 as "isNew"`.execute(trx)
+  return written.filter(({ isNew }) => isNew)
 }
 
 /** What was repaired now, and what a run without an error no longer sees. */
-async function closeDrift(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<void> {
+async function closeDrift(trx: Transaction<Schema>, runs: readonly FinishRequest[]): Promise<readonly DriftChange[]> {
   const rows = runs
     .filter(({ run }) => run.error === null)
     .map(({ lease, run }) => ({
@@ -206,13 +228,17 @@ async function closeDrift(trx: Transaction<Schema>, runs: readonly FinishRequest
         .filter(({ action }) => action !== 'repaired')
         .map(({ drift }) => `${drift.object.kind}/${drift.object.name}/${drift.kind}`),
     }))
-  if (rows.length === 0) return
-  await sql`
+  if (rows.length === 0) return []
+  const { rows: closed } = await sql<DriftChange & { readonly action: string }>`
     update drift d set repaired_at = w.at, repaired_by_run_id = w."runId"
     from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
       as w("accountId" text, "brokerId" text, "registrationId" text, "runId" text, at timestamptz, open jsonb)
     where d.account_id = w."accountId" and d.broker_id = w."brokerId" and d.registration_id = w."registrationId"
-      and d.repaired_at is null and not w.open ? (d.object_kind || '/' || d.object_name || '/' || d.kind)`.execute(trx)
+      and d.repaired_at is null and not w.open ? (d.object_kind || '/' || d.object_name || '/' || d.kind)
+    returning d.account_id as "accountId", d.broker_id as "brokerId", d.kind, 'repaired' as change, d.action,
+      extract(epoch from d.repaired_at - d.detected_at)::float8 as "openSeconds"`.execute(trx)
+  // What is gone by itself, or by somebody else's hand, is not our repair.
+  return closed.filter(({ action }) => action === 'repaired')
 }
 
 const isAsked = (trigger: RunTrigger): boolean => trigger === 'operator' || trigger === 'revocation'

@@ -6,7 +6,7 @@ import type { Intent, Lease, LoginRecord, Pair, ReconcileStore, StoredSecret } f
 import { batched } from './batched.ts'
 import type { Database } from './database.ts'
 import { distrustWrites } from './distrust-writes.ts'
-import { type FinishRequest, finishRuns } from './finish-runs.ts'
+import { type FinishRequest, finishRuns, type OnDrift } from './finish-runs.ts'
 import { acquireLeases, checkLeases, type LeaseCheck, type LeaseRequest } from './leases.ts'
 import { readLogins } from './login-verdicts.ts'
 import { loadRegistrationFacts } from './registration-facts.ts'
@@ -21,13 +21,15 @@ export interface ReconcileStoreOptions {
   readonly relaxed?: Database
   /** How long a good answer serves for further writes of the same run; 0 asks each time. */
   readonly leaseCheckFreshMs?: number
+  /** Told of differences that were found or repaired, after they are on record. */
+  readonly onDrift?: OnDrift
 }
 
 /** The store as the reconcile shell sees it. Concurrent calls of one kind go out as one statement. */
 export function createReconcileStore(
   db: Database,
   sealer: Sealer,
-  { relaxed = db, leaseCheckFreshMs = 0 }: ReconcileStoreOptions = {},
+  { relaxed = db, leaseCheckFreshMs = 0, onDrift }: ReconcileStoreOptions = {},
 ): ReconcileStore {
   const acquire = batched<LeaseRequest, Lease | null>((requests) => acquireLeases(relaxed, requests))
   const facts = batched<Pair, RegistrationFacts | null>((pairs) => loadRegistrationFacts(db, pairs))
@@ -37,7 +39,7 @@ export function createReconcileStore(
   const logins = batched<Pair, readonly LoginRecord[]>((pairs) => readLogins(db, pairs))
   const grow = watchGrowth(relaxed)
   const finish = batched<FinishRequest, boolean>(async (requests) => {
-    const finished = await finishRuns(relaxed, requests)
+    const finished = await finishRuns(relaxed, requests, onDrift)
     grow(requests.reduce((rows, { run }) => rows + run.confirmations.length, 0))
     return finished
   })

@@ -49,6 +49,7 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
     mayImportTypesOf: ['src/config.ts', 'src/store', 'src/queue'],
   },
   'src/disposer.ts': { mayImport: [] },
+  'src/version.ts': { mayImport: [] },
   // The composition root, and what it is composed of, know every adapter.
   'src/context.ts': { mayImport: ['src', 'jobs'] },
   'src/engine.ts': { mayImport: ['src'] },

@@ -351,12 +351,13 @@ describe('traces', () => {
     })
   })
 
-  it.each([{ OTEL_SDK_DISABLED: 'true' }, { OTEL_TRACES_EXPORTER: 'none' }, { OTEL_EXPORTER_OTLP_ENDPOINT: '' }])(
-    'are not made with %o',
-    (env) => {
-      expect(tracesOf(env)).toBeNull()
-    },
-  )
+  it.each<Record<string, string>>([
+    { OTEL_SDK_DISABLED: 'true' },
+    { OTEL_TRACES_EXPORTER: 'none' },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: '' },
+  ])('are not made with %o', (env) => {
+    expect(tracesOf(env)).toBeNull()
+  })
 
   it('say what service they are of', () => {
     const attributes = { OTEL_RESOURCE_ATTRIBUTES: 'service.name=other, team=a%2Cb,broken' }
