@@ -20,6 +20,7 @@ export type HttpConfig = Pick<
   | 'maxTopics'
   | 'maxDeletes'
   | 'logins'
+  | 'notifications'
   | 'metrics'
 >
 

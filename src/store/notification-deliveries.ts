@@ -145,7 +145,8 @@ export async function resendDelivery(
         give_up_at = case when test then ${new Date(nowMs)}::timestamptz else ${new Date(nowMs + retryMs)}::timestamptz end,
         finished_at = null
       where account_id = ${accountId} and id = ${id}`.execute(trx)
-    return await readDelivery(trx, accountId, id)
+    const { body: _body, ...view } = await readDelivery(trx, accountId, id)
+    return view
   })
 }
 

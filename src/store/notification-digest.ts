@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { listedOf, MAX_LISTED, type SentKind } from '../domain/notifications.ts'
 import type { Database } from './database.ts'
+import { unblock } from './notification-deliveries.ts'
 import type { EndpointPlace } from './notification-endpoints.ts'
 import { type Notification, type NotificationPayload, notificationSchema, summaryOf } from './notification-payload.ts'
 import type { RandomSource } from './random-source.ts'
@@ -63,7 +64,7 @@ export async function makeDigest(db: Database, place: EndpointPlace, options: Di
   })
 }
 
-/** A delivery that tells nothing and is tried once. Answers its id. */
+/** A delivery that tells nothing and is tried once. Answers its id. Throws NOT_FOUND, CONFLICT when it is switched off. */
 export async function makeTest(
   db: Database,
   place: EndpointPlace,
@@ -75,6 +76,7 @@ export async function makeTest(
 ): Promise<string> {
   const id = random.id()
   await db.transaction().execute(async (trx) => {
+    await unblock(trx, place)
     await sql`
       insert into notifications (account_id, endpoint_id, fact, kind, subject, occurred_at, delivery_id)
       values (${place.accountId}, ${place.endpointId}, ${`test/${id}`}, 'test',

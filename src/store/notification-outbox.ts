@@ -86,7 +86,7 @@ export interface DueDelivery {
   readonly giveUpAtMs: number
 }
 
-/** The oldest that may be tried now. */
+/** The oldest that may be tried now; a person waits for a test. */
 export async function nextDelivery(
   db: Database,
   { accountId, endpointId }: EndpointPlace,
@@ -99,6 +99,7 @@ export async function nextDelivery(
     .where('endpoint_id', '=', endpointId)
     .where('state', '=', 'pending')
     .where('next_attempt_at', '<=', new Date(nowMs))
+    .orderBy('test', 'desc')
     .orderBy('created_at')
     .orderBy('id')
     .executeTakeFirst()

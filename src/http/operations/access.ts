@@ -1,4 +1,4 @@
-import { BROKERS_WRITE, OPERATIONS_READ, requireMember } from '../permissions.ts'
+import { BROKERS_WRITE, OPERATIONS_READ, requireAdministrator, requireMember } from '../permissions.ts'
 
 const API = 'apim_event_api_product:*:*'
 
@@ -8,6 +8,8 @@ export const READ = requireMember(API, ...OPERATIONS_READ)
 export const CHANGE = requireMember(API, ...OPERATIONS_READ, 'services:put')
 /** Taking something over that was not ours. */
 export const CREATE = requireMember(API, ...BROKERS_WRITE)
+/** Deciding where what happens in the account is told: outside of it. */
+export const CHANGE_ENDPOINTS = requireAdministrator(API, ...BROKERS_WRITE)
 
 export const OPERATIONS = ['Operations']
 export const BASE = '/api/v2/operations'

@@ -2,6 +2,7 @@ import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
 import { actionRoutes } from './actions.ts'
 import { loginRoutes } from './logins.ts'
+import { notificationRoutes } from './notifications.ts'
 import { pauseRoutes } from './pauses.ts'
 import { planRoutes } from './plans.ts'
 import { policyRoutes } from './policies.ts'
@@ -20,5 +21,6 @@ export async function operationsRoutes(app: App, dependencies: HttpDependencies)
   await pauseRoutes(app, dependencies)
   await policyRoutes(app, dependencies)
   await remoteCatalogueRoutes(app, dependencies)
+  await notificationRoutes(app, dependencies)
   await streamRoutes(app, dependencies)
 }
