@@ -1,4 +1,7 @@
 import { InvalidArgumentError } from 'commander'
+import type { Config } from '../config.ts'
+import { InvalidInputError } from '../domain/errors.ts'
+import type { Secret } from '../domain/secret.ts'
 
 /** The number of deletions that a person agrees to, for commander. */
 export function parseDeletions(text: string): number {
@@ -27,3 +30,13 @@ export const chosen = ({ broker, registration }: PlaceOptions) => ({
   ...(broker === undefined ? {} : { brokerId: broker }),
   ...(registration === undefined ? {} : { registrationId: registration }),
 })
+
+/** What `--passphrase-env` names; null when it is absent. Throws InvalidInputError when the variable is not set. */
+export function passphraseFrom(config: Config, name: string | undefined): Secret | null {
+  if (name === undefined) return null
+  const passphrase = config.secretFromEnvironment(name)
+  if (passphrase !== null) return passphrase
+  throw new InvalidInputError('The command line', [
+    { path: '--passphrase-env', message: `the environment variable ${name} is not set` },
+  ])
+}

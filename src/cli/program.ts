@@ -4,6 +4,7 @@ import { openContext } from '../context.ts'
 import { codeOf, InvalidInputError, KeymeshError } from '../domain/errors.ts'
 import { databaseTrouble } from '../store/database-trouble.ts'
 import { adoptCommand } from './adopt.ts'
+import { backupCommand } from './backup.ts'
 import type { CommandDependencies } from './command.ts'
 import { confirmCommand } from './confirm.ts'
 import { demoCommand } from './demo.ts'
@@ -19,6 +20,7 @@ import { planCommand } from './plan.ts'
 import { pullCommand } from './pull.ts'
 import { reapplyCommand } from './reapply.ts'
 import { reconcileCommand } from './reconcile.ts'
+import { restoreCommand } from './restore.ts'
 import { sandboxCommand } from './sandbox.ts'
 import { serveCommand } from './serve.ts'
 import { refuseElsewhere, serviceOptions, understandUrl, worksRemotely } from './service-option.ts'
@@ -99,6 +101,8 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     verifyCommand(dependencies),
     keysCommand(dependencies),
     usersCommand(dependencies),
+    backupCommand(dependencies),
+    restoreCommand(dependencies),
     demoCommand(dependencies),
     sandboxCommand(),
   ]

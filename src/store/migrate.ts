@@ -60,7 +60,7 @@ interface Step {
 async function applyNext(client: PoolClient, migrations: readonly Migration[]): Promise<Step> {
   await client.query('begin')
   try {
-    await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+    await lockMigrations(client)
     const history = await readHistory(client)
     const ahead = checkHistory(history, migrations)
     const schemaVersion = history.at(-1)?.version ?? 0
@@ -74,6 +74,23 @@ async function applyNext(client: PoolClient, migrations: readonly Migration[]): 
     // The connection may be gone, and then the server has rolled back already: the first error is the one to tell.
     await client.query('rollback').catch(() => undefined)
     throw error
+  }
+}
+
+/** Until the transaction ends nobody else changes the schema. */
+export async function lockMigrations(client: PoolClient): Promise<void> {
+  await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+}
+
+/** Brings the schema forward inside the caller's transaction, which holds the lock; to `version`, or to the end. */
+export async function migrateWithin(
+  client: PoolClient,
+  migrations: readonly Migration[],
+  version: number = Number.POSITIVE_INFINITY,
+): Promise<void> {
+  const newest = (await readHistory(client)).at(-1)?.version ?? 0
+  for (const migration of migrations) {
+    if (migration.version > newest && migration.version <= version) await apply(client, migration)
   }
 }
 
