@@ -4,13 +4,11 @@ import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, inject } from 'vitest'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts'
 
-const PROGRAM = fileURLToPath(new URL('./embedded-postgres-child.ts', import.meta.url))
 const WITHIN_MS = 20_000
 
 export interface ChildOptions {
@@ -28,7 +26,8 @@ export class DatabaseChild {
   #stderr = ''
 
   constructor(dataDirectory: string, options: ChildOptions = {}) {
-    const args = ['--import', 'tsx', PROGRAM, dataDirectory, ...(options.write === true ? ['--write'] : [])]
+    const program = join(inject('testProgramsDirectory'), 'test/helpers/embedded-postgres-child.js')
+    const args = [program, dataDirectory, ...(options.write === true ? ['--write'] : [])]
     this.#process = spawn(process.execPath, args, {
       ...options.user,
       env: { PATH: process.env.PATH, HOME: '/nonexistent', ...options.env },

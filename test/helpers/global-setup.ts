@@ -8,11 +8,14 @@ import type { TestProject } from 'vitest/node'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { migrations } from '../../src/store/migrations.ts'
+import { compileTestPrograms } from './test-programs.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** Answers with a `TestServer`, which is started when the first test file asks. */
     testDatabaseOrigin: string
+    /** Where `src`, `jobs` and the children in `test/helpers` are as JavaScript. */
+    testProgramsDirectory: string
   }
 }
 
@@ -23,7 +26,7 @@ export interface TestServer {
   readonly template: string
 }
 
-/** Runs once per vitest run, in its main process. A run without database tests pays nothing for it. */
+/** Runs once per vitest run, in its main process. The database server waits until a test file asks for it. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   let started: Promise<RunningServer> | undefined
   const origin = createServer((_request, response) => {
@@ -37,7 +40,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const address = origin.address()
   if (address === null || typeof address === 'string') throw new Error('no port for the test database')
   project.provide('testDatabaseOrigin', `http://127.0.0.1:${address.port}/`)
+  const programs = await compileTestPrograms()
+  project.provide('testProgramsDirectory', programs.directory)
   return async () => {
+    await programs.remove()
     origin.closeAllConnections()
     await new Promise((resolve) => origin.close(resolve))
     await (await started)?.stop()

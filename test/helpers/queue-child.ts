@@ -4,7 +4,7 @@ import { createEnqueuer } from '../../src/queue/enqueue.ts'
 import { openQueueBackend } from '../../src/queue/queue-backend.ts'
 
 /**
- * A worker process for tests: `node --import tsx queue-child.ts JSON`. Prints one line per event. A registration whose
+ * A worker process for tests: `node queue-child.js JSON`. Prints one line per event. A registration whose
  * name begins with `slow` runs until its signal is aborted; all others are done at once.
  */
 const { connection, broker, patienceMs } = JSON.parse(process.argv[2] ?? '') as {

@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { inject } from 'vitest'
 import { serversOf } from './embedded-postgres.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url))
-/** A start on a busy machine makes a cluster and compiles the program first. */
+/** A start on a busy machine makes a cluster first. */
 const WITHIN_MS = 60_000
 
 export interface ServiceOptions {
@@ -31,7 +31,7 @@ export class Service implements AsyncDisposable {
 
   private constructor({ dataDirectory, env, command = ['serve'] }: ServiceOptions) {
     this.#dataDirectory = dataDirectory
-    this.#process = spawn(process.execPath, ['--import', 'tsx', PROGRAM, ...command], {
+    this.#process = spawn(process.execPath, [join(inject('testProgramsDirectory'), 'src/main.js'), ...command], {
       cwd: REPOSITORY,
       env: { PATH: process.env.PATH, HOME: '/nonexistent', KEYMESH_DATA_DIR: dataDirectory, PORT: '0', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { accountId, brokerId, registrationId } from '../../src/domain/ids.ts'
 import { createEnqueuer, type Enqueuer } from '../../src/queue/enqueue.ts'
 import type { JobWorker, QueueBackend } from '../../src/queue/job-queue.ts'
@@ -44,9 +44,9 @@ describe.each(engineCases())('worker processes on $engine', ({ skip, start }) =>
     })
 
     const spawnChild = async (broker: string, patienceMs = 10_000): Promise<Child> => {
-      const program = join(import.meta.dirname, '../helpers/queue-child.ts')
+      const program = join(inject('testProgramsDirectory'), 'test/helpers/queue-child.js')
       const settings = JSON.stringify({ connection: engine.connection, broker, patienceMs })
-      const child = spawn(process.execPath, ['--import', 'tsx', program, settings], {
+      const child = spawn(process.execPath, [program, settings], {
         stdio: ['ignore', 'pipe', 'inherit'],
       })
       const lines: string[] = []
