@@ -11,16 +11,16 @@ export interface AssetAddresses {
 }
 
 const FILES = [
-  { role: 'style', file: 'console.css', type: 'text/css; charset=utf-8' },
-  { role: 'script', file: 'console.js', type: 'text/javascript; charset=utf-8' },
-  { role: 'icon', file: 'icon.svg', type: 'image/svg+xml' },
+  { role: 'style', files: ['console.css', 'records.css'], type: 'text/css; charset=utf-8' },
+  { role: 'script', files: ['console.js'], type: 'text/javascript; charset=utf-8' },
+  { role: 'icon', files: ['icon.svg'], type: 'image/svg+xml' },
 ] as const
 
 /** The address holds a digest of the content, so that a browser keeps it for as long as it is the same. */
-const SERVED = FILES.map(({ role, file, type }) => {
-  const content = readFileSync(new URL(`./assets/${file}`, import.meta.url))
+const SERVED = FILES.map(({ role, files, type }) => {
+  const content = files.map((file) => readFileSync(new URL(`./assets/${file}`, import.meta.url), 'utf8')).join('\n')
   const digest = createHash('sha256').update(content).digest('base64url').slice(0, 12)
-  return { role, type, content, path: `/assets/${digest}/${file}` }
+  return { role, type, content, path: `/assets/${digest}/${files[0]}` }
 })
 
 const addressOf = (role: keyof AssetAddresses): string =>

@@ -18,7 +18,6 @@ const BAR_WIDTH = 7
 /** Of each half: detected upwards, repaired downwards, so that the two are told apart without their colours. */
 const HALF = 100
 const LEAST_BAR = 3
-const AXIS_LABELS = 5
 
 /** Bars of what was detected and repaired, and the same as a table. */
 export function driftChart(chart: DriftChart): Html {
@@ -94,11 +93,11 @@ const peakName = (bucket: DriftBucket, span: DriftSpan): string =>
     ? `between ${timeOf(bucket.fromMs)} and ${timeOf(bucket.fromMs + HOUR_MS)} UTC`
     : `on ${dayOf(bucket.fromMs)}`
 
-/** Evenly spread, the first and the last bucket among them. */
+/** At the beginning of every sixth hour, every fifth day. */
 function axis(buckets: readonly DriftBucket[], span: DriftSpan): readonly string[] {
-  const last = buckets.length - 1
-  return Array.from({ length: AXIS_LABELS }, (_, index) => buckets[Math.round((index * last) / (AXIS_LABELS - 1))])
-    .filter((bucket) => bucket !== undefined)
+  const every = span === '24h' ? 6 : 5
+  return buckets
+    .filter((_, index) => index % every === 0)
     .map(({ fromMs }) => (span === '24h' ? timeOf(fromMs) : dayOf(fromMs)))
 }
 

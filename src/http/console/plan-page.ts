@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
-import type { Plan, Step } from '../../reconcile/plan.ts'
+import { objectKey } from '../../domain/broker-object.ts'
+import { actionRef, type Plan, type Step } from '../../reconcile/plan.ts'
 import { renderConflict } from '../../reconcile/render.ts'
 import type { CollectedPlans } from '../operations/collect-plans.ts'
 import { CONSOLE } from './access.ts'
@@ -8,10 +9,12 @@ import { chip, counted, pageHead, when, withQuery } from './components.ts'
 import type { Html, Page } from './page.ts'
 import { planSteps } from './plan-steps.ts'
 import { choices, type NamedBroker } from './record-filters.ts'
-import { brokerLink, driftKind, kindWords, registrationLink } from './record-parts.ts'
+import { brokerLink, driftKind, kindWords, registrationLink, withCode } from './record-parts.ts'
 import { RUNS_PATH } from './runs-page.ts'
 
 export const PLAN_PATH = `${CONSOLE}/plan`
+/** Takes `broker`, `registration` and `disruptive`, all of them optional, and the page to go `back` to. */
+export const RECONCILE_PATH = `${PLAN_PATH}/reconcile`
 
 export interface PlanQuery {
   readonly broker?: string | undefined
@@ -140,6 +143,8 @@ function planCard(plan: Plan, index: number, nowMs: number): Html {
   const { registrationId, brokerId, generation, steps, drift, conflicts, refused, notes, waitsUntilMs } = plan
   const held = steps.filter(({ decision }) => decision === 'held').length
   const id = `plan-${index}`
+  const changed = new Set(steps.map(({ action }) => objectKey(actionRef(action))))
+  const others = drift.filter(({ object }) => !changed.has(objectKey(object)))
   return html`<section class="panel" aria-labelledby="${id}">
 <div class="panel-head"><h2 id="${id}">${registrationLink(registrationId)} <span class="on-broker">on ${brokerLink(brokerId)}</span></h2>
 <p class="chips">${refused === null ? '' : chip('bad', 'refused')} ${conflicts.length === 0 ? '' : chip('bad', counted(conflicts.length, 'conflict'))} ${held === 0 ? '' : chip('warn', `${held} held back`)} ${steps.length === 0 ? '' : chip('busy', counted(steps.length, 'step'))} <span class="faint">generation ${generation}</span></p></div>
@@ -147,12 +152,12 @@ ${refused === null ? '' : html`<p class="notice bad">Refused: ${refused.message}
 ${conflicts.map((conflict) => html`<p class="notice bad">${capitalised(renderConflict(conflict))}</p>`)}
 ${planSteps(steps)}
 ${
-  drift.length === 0
+  others.length === 0
     ? ''
-    : html`<h3>What drifted</h3><ul class="plain">${drift.map(({ kind, object }) => html`<li>${driftKind(kind)} ${kindWords(object.kind)} <code>${object.name}</code></li>`)}</ul>`
+    : html`<h3>What differs, and no step changes</h3><ul class="plain">${others.map(({ kind, object }) => html`<li>${driftKind(kind)} ${kindWords(object.kind)} <code>${object.name}</code></li>`)}</ul>`
 }
-${notes.map((note) => html`<p class="faint">${note}</p>`)}
-${waitsUntilMs === null ? '' : html`<p class="faint">Something waits until then: ${when(waitsUntilMs, nowMs)}.</p>`}
+${notes.map((note) => html`<p class="note">${withCode(note)}</p>`)}
+${waitsUntilMs === null ? '' : html`<p class="note">It goes on ${when(waitsUntilMs, nowMs)}, when a grace period ends or the broker’s window opens.</p>`}
 </section>
 `
 }

@@ -26,24 +26,34 @@ const LINE = /^([+~-]) (.*) \(([a-z-]+)\)(?: \[(.*)\])?$/s
 
 /** Lines as a run keeps them; one that was cut short is shown as it is. */
 export function stepLines(lines: readonly string[]): Html {
+  let before = ''
   return html`<ol class="steps">${lines.map((line) => {
     const [, sign = '', done = '', reason = '', marks] = LINE.exec(line) ?? []
+    const because = reason === before ? '' : html`<span class="faint because">${reasonSentence(reason)}</span>`
+    before = reason
     if (!isSign(sign))
       return html`<li class="step"><span class="sign" aria-hidden="true"></span><div>${line}</div></li>`
     return signed(
       sign,
-      html`${capitalised(done)}${marks === undefined ? '' : html` <strong>${marks}</strong>`}
-<span class="faint because">${reasonSentence(reason)}</span>`,
+      html`${capitalised(done)}${marks === undefined ? '' : html` <strong>${marks}</strong>`}${because}`,
     )
   })}</ol>`
 }
 
 const capitalised = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`
 
-/** The steps of a plan with what each changes. */
+/** The steps of a plan with what each changes. A reason is given where it begins. */
 export function planSteps(steps: readonly Step[]): Html {
-  return html`<ol class="steps">${steps.map((step) => signed(signOf(step.action), planStep(step)))}</ol>`
+  return html`<ol class="steps">${steps.map((step, index) => {
+    const because = becauseOf(step)
+    const before = steps[index - 1]
+    const isSame = before !== undefined && becauseOf(before) === because
+    return signed(signOf(step.action), planStep(step, isSame ? null : because))
+  })}</ol>`
 }
+
+const becauseOf = ({ action, decision, because }: Step): string =>
+  `${reasonSentence(action.reason)}${decision === 'held' && because !== undefined ? ` ${because}` : ''}`
 
 const SIGN_OF: Readonly<Record<Action['type'], Sign>> = {
   create: '+',
@@ -55,13 +65,12 @@ const SIGN_OF: Readonly<Record<Action['type'], Sign>> = {
 }
 const signOf = ({ type }: Action): Sign => SIGN_OF[type]
 
-function planStep({ action, disruptive, decision, because }: Step): Html {
+function planStep({ action, disruptive, decision }: Step, because: string | null): Html {
   const marks = [
     disruptive ? chip('bad', 'drops live clients') : null,
     decision === 'held' ? chip('warn', 'held back') : null,
   ].filter((mark) => mark !== null)
-  return html`${whatIsDone(action)} ${marks.map((mark) => html`${mark} `)}
-<span class="faint because">${reasonSentence(action.reason)}${decision === 'held' && because !== undefined ? ` ${because}` : ''}</span>`
+  return html`${whatIsDone(action)} ${marks.map((mark) => html`${mark} `)}${because === null ? '' : html`<span class="faint because">${because}</span>`}`
 }
 
 function whatIsDone(action: Action): Html {

@@ -5,7 +5,7 @@ import type { CatalogueEventApi, CatalogueProduct, CatalogueVersion, ProductUse 
 import { CATALOGUE_PATH, EVENT_APIS_PATH, shownVersion, stateChip, visibilityChip } from './catalogue-page.ts'
 import { chip, counted, facts, number, pageHead, segment, type Tone, table } from './components.ts'
 import type { Html, Page } from './page.ts'
-import { brokerLink, eventApiPath, productPath } from './record-parts.ts'
+import { brokerLink, eventApiPath, productPath, withCode } from './record-parts.ts'
 
 export interface ProductPageData {
   readonly product: CatalogueProduct
@@ -66,7 +66,7 @@ ${plansTable(version)}
 ${
   version.eventApis.length === 0
     ? html`<p class="empty">It holds no Event API.</p>`
-    : html`<ul class="links">${version.eventApis.map((api) => html`<li><a href="${eventApiPath(api.id)}#v${api.version}">${api.id}</a> <span class="faint">${api.version}</span></li>`)}</ul>`
+    : html`<ul class="tiles">${version.eventApis.map((api) => html`<li><a href="${eventApiPath(api.id)}#v${api.version}">${api.id}</a> <span class="faint">${api.version}</span></li>`)}</ul>`
 }
 </section>
 `
@@ -75,13 +75,8 @@ ${
 export function rules(results: readonly RuleResult<string>[]): Html {
   return html`<ul class="rules">${results.map(
     ({ holds, explanation, fix }) =>
-      html`<li class="${holds ? 'holds' : 'fails'}"><span class="sign" aria-hidden="true">${holds ? '✓' : '✗'}</span><div><span class="visually-hidden">${holds ? 'Holds: ' : 'Fails: '}</span>${explanation}${fix === null ? '' : html` <span class="fix">${withCode(fix)}</span>`}</div></li>`,
+      html`<li class="rule ${holds ? 'holds' : 'fails'}"><span class="sign" aria-hidden="true">${holds ? '✓' : '✗'}</span><div><span class="visually-hidden">${holds ? 'Holds: ' : 'Fails: '}</span>${explanation}${fix === null ? '' : html` <span class="fix">${withCode(fix)}</span>`}</div></li>`,
   )}</ul>`
-}
-
-/** What stands between backticks is code. */
-function withCode(text: string): readonly Html[] {
-  return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))
 }
 
 function brokerUse({ id, usable, rules: results }: CatalogueVersion['brokerUses'][number]): Html {
@@ -174,7 +169,7 @@ ${table({
 ${
   api.products.length === 0
     ? html`<p class="empty">No product holds this version.</p>`
-    : html`<ul class="links">${api.products.map((product) => html`<li><a href="${productPath(product.id)}#v${product.version}">${product.id}</a> <span class="faint">${product.version}</span> ${stateChip(product.state)}</li>`)}</ul>`
+    : html`<ul class="tiles">${api.products.map((product) => html`<li><a href="${productPath(product.id)}#v${product.version}">${product.id}</a> <span class="faint">${product.version}</span> ${stateChip(product.state)}</li>`)}</ul>`
 }
 </section>
 `

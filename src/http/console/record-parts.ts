@@ -92,6 +92,8 @@ export function comparison({ id, kind, before, after }: Pick<DriftView, 'id' | '
     columns: [{ name: 'What' }, { name: 'Found on the broker' }, { name: 'Should be' }],
     rows: names.map((name, index) => {
       const isMember = Array.isArray(before[name]) || Array.isArray(after[name])
+      if (!isMember && name in before && name in after && before[name] === after[name])
+        return same(`difference-${id}-${index}`, name, after[name])
       return {
         id: `difference-${id}-${index}`,
         cells: [
@@ -104,6 +106,16 @@ export function comparison({ id, kind, before, after }: Pick<DriftView, 'id' | '
     empty: '',
   })
 }
+
+/** A conflict has all attributes, and some do not differ. */
+const same = (id: string, name: string, item: unknown) => ({
+  id,
+  cells: [
+    html`<span class="faint same">${attributeWords(name)}</span>`,
+    html`<span class="faint">${plain(item)}</span>`,
+    html`<span class="faint">the same</span>`,
+  ],
+})
 
 /** Members that are the same on both sides are not in a difference. */
 const sideOf = (item: unknown, note: string): Html => {
@@ -136,3 +148,7 @@ function oneLine(item: unknown, ofMembers: string): Html {
   const text = plain(item)
   return html`<code>${text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text}</code>`
 }
+
+/** What stands between backticks is code. */
+export const withCode = (text: string): readonly Html[] =>
+  text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))
