@@ -474,7 +474,27 @@ export function readEnv(): Process {
 }
 
 /** Pure. Validates the whole environment and names every problem at once; an unknown `KEYMESH_` name is one. */
-export function toConfig({ env, pid, hostname: host }: Process): Config {
+export function toConfig(process: Process): Config {
+  const { config, problems } = readConfig(process)
+  if (problems.length > 0) throw new InvalidInputError('The environment', problems)
+  return config
+}
+
+/** Pure. With the problems of the settings; what is wrong has its default then, so that all the rest can be looked at. */
+export function toUsableConfig({ env, ...rest }: Process): {
+  readonly config: Config
+  readonly problems: readonly Problem[]
+} {
+  const { problems } = readConfig({ env, ...rest })
+  const wrong = new Set(problems.map(({ path }) => path))
+  const right = Object.fromEntries(Object.entries(env).filter(([name]) => !wrong.has(name)))
+  return { config: readConfig({ env: right, ...rest }).config, problems }
+}
+
+function readConfig({ env, pid, hostname: host }: Process): {
+  readonly config: Config
+  readonly problems: readonly Problem[]
+} {
   const problems: Problem[] = []
   const read = <Name extends keyof typeof SETTINGS>(name: Name): z.output<(typeof SETTINGS)[Name][0]> => {
     const result = SETTINGS[name][0].safeParse(env[name])
@@ -569,8 +589,7 @@ export function toConfig({ env, pid, hostname: host }: Process): Config {
     if (!name.startsWith('KEYMESH_') || known.has(name) || /^KEYMESH_(DEMO|TEST)_/.test(name)) continue
     problems.push({ path: name, message: 'is not a setting of Keymesh; is it misspelt?' })
   }
-  if (problems.length > 0) throw new InvalidInputError('The environment', problems)
-  return config
+  return { config, problems }
 }
 
 interface RemoteSettings {

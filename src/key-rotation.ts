@@ -107,7 +107,8 @@ async function isUnfinished(context: KeyContext): Promise<boolean> {
   return (await keysInUse(context)).some(({ role, secrets }) => role === 'opens only' && secrets > 0)
 }
 
-async function countByKey(db: Database): Promise<ReadonlyMap<string, number>> {
+/** How many secrets each key seals, by its id. */
+export async function countByKey(db: Database): Promise<ReadonlyMap<string, number>> {
   const rows = createSealedRows(db)
   const counts = new Map<string, number>()
   let afterKey: string | null = null

@@ -8,6 +8,7 @@ import { backupCommand } from './backup.ts'
 import type { CommandDependencies } from './command.ts'
 import { confirmCommand } from './confirm.ts'
 import { demoCommand } from './demo.ts'
+import { doctorCommand } from './doctor.ts'
 import { driftCommand } from './drift.ts'
 import { explainCommand } from './explain.ts'
 import { explained } from './help.ts'
@@ -105,6 +106,7 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     restoreCommand(dependencies),
     demoCommand(dependencies),
     sandboxCommand(),
+    doctorCommand(dependencies),
   ]
   for (const command of commands) program.addCommand(inheriting(command, program))
   program.hook('preAction', (_program, command) => {

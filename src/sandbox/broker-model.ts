@@ -21,7 +21,7 @@ export interface BrokerModelOptions {
   /** Over the defaults of this sandbox: enabled, basic authentication, internal. */
   readonly msgVpnValues: Readonly<Values>
   /** `vpn`: an administrator of the message VPN only, as on a cloud service. */
-  readonly sempScope: 'vpn' | 'global'
+  readonly sempScope: 'vpn' | 'global' | 'read-only'
   readonly paging: PagingOptions
 }
 
@@ -108,7 +108,8 @@ export class BrokerModel {
   }
 
   mayChange(scope: Scope): boolean {
-    return this.options.sempScope === 'global' || scope === 'vpn/read-write'
+    const { sempScope } = this.options
+    return sempScope === 'global' || (sempScope === 'vpn' && scope === 'vpn/read-write')
   }
 
   spool(msgVpnName: string, queueName: string): QueueSpool {

@@ -25,8 +25,8 @@ export interface SandboxBrokerOptions {
   readonly password?: string
   /** `major.minor`; 2.49 when absent. */
   readonly sempVersion?: string
-  /** `vpn`: the SEMP user may not write client profiles (code 72). `global` when absent. */
-  readonly sempScope?: 'vpn' | 'global'
+  /** `vpn`: the SEMP user may not write client profiles (code 72); `read-only`: nothing. `global` when absent. */
+  readonly sempScope?: 'vpn' | 'global' | 'read-only'
   readonly sessions?: Partial<SessionOptions>
   /** Short and empty pages; `UNEVEN_PAGES` when absent, `FULL_PAGES` switches them off. */
   readonly paging?: PagingOptions

@@ -1,3 +1,4 @@
+import type { Values } from './attribute.ts'
 import type { BrokerModel } from './broker-model.ts'
 import { notFound } from './broker-model.ts'
 import { MONITOR_VIEWS, MONITORED_ONLY, type MonitorView } from './monitor-views.ts'
@@ -27,6 +28,13 @@ const DEFAULT_COUNT = 10
 const MAXIMUM_CACHED_SELECTIONS = 200
 /** AboutApi of SEMP 2.49. */
 const ABOUT_API = ['platform', 'sempVersion']
+const ABOUT_USER = '/about/user'
+/** Levels of SEMP 2.49 by what the user may do. */
+const ACCESS_LEVELS = {
+  global: { global: 'admin', msgVpn: 'read-write' },
+  vpn: { global: 'none', msgVpn: 'read-write' },
+  'read-only': { global: 'read-only', msgVpn: 'read-only' },
+} as const
 const BODY_METHODS = new Set(['POST', 'PUT', 'PATCH'])
 
 export interface SempRequest {
@@ -62,6 +70,7 @@ export class SempApi {
       const base = isMonitor ? MONITOR_BASE : CONFIG_BASE
       const relative = path.slice(base.length)
       if (relative === '/about/api') return this.#about(request, echo, base, rawQuery)
+      if (relative.startsWith(ABOUT_USER) && !isMonitor) return this.#aboutUser(request, echo, relative, rawQuery)
       const target = isMonitor ? readPath(relative, MONITORED_ONLY) : readPath(relative)
       const monitor = isMonitor ? this.#monitorView(target, path, request.method) : null
       const context = { request, echo, target, monitor, base: request.origin + base }
@@ -80,6 +89,25 @@ export class SempApi {
     return successAnswer(echo, {
       data: projection({ platform: 'VMR', sempVersion: this.#model.options.sempVersion }, {}),
       links: { uri: `${request.origin}${base}/about/api` },
+    })
+  }
+
+  /** What the SEMP user may do: globally, and on a message VPN. */
+  #aboutUser(request: SempRequest, echo: RequestEcho, relative: string, rawQuery: string): Answer {
+    if (request.method !== 'GET') throw notSupported(request.method)
+    const { select } = readQuery(rawQuery, 'object')
+    const { global, msgVpn } = ACCESS_LEVELS[this.#model.options.sempScope]
+    const place = /^\/about\/user\/msgVpns\/([^/]+)$/.exec(relative)
+    const msgVpnName = place === null ? null : decodeURIComponent(place[1] ?? '')
+    if (relative !== ABOUT_USER && (msgVpnName === null || this.#model.msgVpns.get(msgVpnName) === undefined)) {
+      throw new SempFailure('INVALID_PATH', `No paths found for ${relative}`)
+    }
+    const values: Values = msgVpnName === null ? { globalAccessLevel: global } : { accessLevel: msgVpn, msgVpnName }
+    const known = Object.keys(values)
+    const projection = select === null ? wholeProjection(known) : compileSelect(known, known, null, select.split(','))
+    return successAnswer(echo, {
+      data: projection(values, {}),
+      links: { uri: `${request.origin}${CONFIG_BASE}${relative}` },
     })
   }
 

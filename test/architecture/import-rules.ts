@@ -61,13 +61,17 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   'src/login-gate.ts': { mayImport: ['src'] },
   'src/remote-follower.ts': { mayImport: ['src'] },
   'src/notifier.ts': { mayImport: ['src'] },
+  'src/doctor': { mayImport: ['src'] },
   'src/services.ts': { mayImport: ['src', 'jobs'] },
   'src/roles.ts': { mayImport: ['src', 'src/http', 'jobs'] },
   'src/key-rotation.ts': { mayImport: ['src'] },
   'src/backup.ts': { mayImport: ['src'] },
   'src/restore.ts': { mayImport: ['src'] },
   'src/main.ts': { mayImport: ['src/domain', 'src/config.ts', 'src/context.ts', 'src/cli'] },
-  'src/cli': { mayImport: [...OF_A_COMMAND, 'src/demo'], mayImportTypesOf: ['src/engine.ts', 'src/queue'] },
+  'src/cli': {
+    mayImport: [...OF_A_COMMAND, 'src/demo', 'src/doctor'],
+    mayImportTypesOf: ['src/engine.ts', 'src/queue'],
+  },
   'src/demo': { mayImport: OF_A_COMMAND, mayImportTypesOf: ['src/engine.ts', 'src/queue'] },
   'src/http': {
     mayImport: ['src/domain', 'src/reconcile', 'src/store', 'src/operations', 'src/portal-file', 'src/context.ts'],
