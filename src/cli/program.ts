@@ -14,6 +14,7 @@ import { explainCommand } from './explain.ts'
 import { explained } from './help.ts'
 import { importCommand } from './import.ts'
 import { keysCommand } from './keys.ts'
+import { notificationsCommand } from './notifications.ts'
 import { orphansCommand } from './orphans.ts'
 import { createOutput, type Output, type Streams } from './output.ts'
 import { pauseCommand, resumeCommand } from './pause.ts'
@@ -102,6 +103,7 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     verifyCommand(dependencies),
     keysCommand(dependencies),
     usersCommand(dependencies),
+    notificationsCommand(dependencies),
     backupCommand(dependencies),
     restoreCommand(dependencies),
     demoCommand(dependencies),

@@ -262,7 +262,7 @@ async function readEndpoints(
     select e.*, coalesce(d.pending, 0) as pending, coalesce(d.dead, 0) as dead from notification_endpoints e
     left join (
       select endpoint_id, count(*) filter (where state = 'pending') as pending,
-        count(*) filter (where state = 'dead') as dead
+        count(*) filter (where state = 'dead' and not test) as dead
       from notification_deliveries where account_id = ${accountId} and state <> 'delivered' group by endpoint_id
     ) d on d.endpoint_id = e.id
     where e.account_id = ${accountId} and (${endpointId ?? null}::text is null or e.id = ${endpointId ?? null})

@@ -139,7 +139,7 @@ describe.each(documents)('%s', (path) => {
 function unknownIn(parent: Command, name: string, rest: string): readonly string[] {
   const command = parent.commands.find((known) => known.name() === name)
   if (command === undefined) return [name]
-  const [, word = ''] = /^ ([a-z]+)/.exec(rest) ?? []
+  const [, word = ''] = /^ ([a-z]+(?:-[a-z]+)*)/.exec(rest) ?? []
   if (command.commands.length > 0 && word !== '') return unknownIn(command, word, rest.slice(word.length + 1))
   const options = new Set(command.options.map(({ long }) => long))
   const named = [...rest.matchAll(/(?<=\s)--[a-z][a-z-]*/g)].map(([option]) => option)
