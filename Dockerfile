@@ -8,9 +8,10 @@ COPY package.json package-lock.json ./
 # No package needs a script of its own to be installed.
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
+COPY scripts scripts
 COPY src src
 COPY jobs jobs
-RUN npx tsc -p tsconfig.build.json && chmod 755 dist/src/main.js
+RUN npm run build && chmod 755 dist/src/main.js
 
 FROM ${NODE_IMAGE} AS libraries
 WORKDIR /app

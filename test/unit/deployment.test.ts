@@ -52,6 +52,7 @@ describe('the image', () => {
 
   it('holds libraries without those of development, and what was built, not the sources', () => {
     expect(text).toContain('npm ci --omit=dev')
+    expect(text).toContain('RUN npm run build')
     expect(last.filter((line) => line.startsWith('COPY'))).toEqual([
       'COPY --from=libraries /app/node_modules node_modules',
       'COPY --from=build /app/dist dist',
