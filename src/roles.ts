@@ -1,7 +1,7 @@
 import { startWorkers } from '../jobs/start-workers.ts'
 import type { Context } from './context.ts'
 import { errorLine } from './domain/errors.ts'
-import type { HttpDependencies } from './http/dependencies.ts'
+import type { HttpDependencies, QueueDepths } from './http/dependencies.ts'
 import { startServer } from './http/server.ts'
 import type { Observer } from './observability/observer.ts'
 import { queueGauges, sharedReading, storeGauges } from './observability/stored-metrics.ts'
@@ -9,6 +9,7 @@ import { createEnqueuer, type Enqueuer } from './queue/enqueue.ts'
 import { ErrorRepeats } from './queue/error-repeats.ts'
 import type { QueueBackend } from './queue/job-queue.ts'
 import { openQueueBackend } from './queue/queue-backend.ts'
+import { readQueueDepths } from './queue/queue-depths.ts'
 import { brokerQueue, CATALOGUE_QUEUE, NOTIFICATIONS_QUEUE, REGISTRATIONS_QUEUE } from './queue/queue-names.ts'
 import { checkCron, tickIntervalMs } from './queue/schedule-ticks.ts'
 import { createScheduler } from './queue/schedules.ts'
@@ -98,10 +99,10 @@ const SHARED_QUEUES = [CATALOGUE_QUEUE, REGISTRATIONS_QUEUE, NOTIFICATIONS_QUEUE
 /** Answers where it listens, and how to stop it. */
 export async function startApi(
   context: Context,
-  { enqueue }: OpenQueue,
+  queue: OpenQueue,
 ): Promise<{ readonly url: string; readonly stop: Stop }> {
   const { config } = context
-  const server = await startServer(httpDependencies(context, enqueue), { host: config.host, port: config.port })
+  const server = await startServer(httpDependencies(context, queue), { host: config.host, port: config.port })
   return { url: server.url, stop: () => server.close() }
 }
 
@@ -114,18 +115,19 @@ export function watchProcess({ metrics, config }: Context): void {
 /** Health and metrics on a port of their own, whatever the roles of the process. */
 export async function startHealth(
   context: Context,
-  { enqueue }: OpenQueue,
+  queue: OpenQueue,
   port: number,
 ): Promise<{ readonly url: string; readonly stop: Stop }> {
   const options = { host: context.config.host, port, surface: 'health' } as const
-  const server = await startServer(httpDependencies(context, enqueue), options)
+  const server = await startServer(httpDependencies(context, queue), options)
   return { url: server.url, stop: () => server.close() }
 }
 
-function httpDependencies(context: Context, enqueue: Enqueuer): HttpDependencies {
+function httpDependencies(context: Context, { backend, enqueue }: OpenQueue): HttpDependencies {
   const { db, sealer, now, log, config, engine, passwords, userTokens, metrics, observer } = context
   const known = { db, sealer, now, log, config, enqueue, engine, passwords, userTokens, metrics }
-  return { ...known, random: cryptoRandom, observe: observer.request }
+  const queueDepths: QueueDepths = (brokers) => readQueueDepths(backend, brokers)
+  return { ...known, random: cryptoRandom, observe: observer.request, queueDepths }
 }
 
 const PATIENCE_MS = 20_000

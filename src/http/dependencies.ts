@@ -4,6 +4,8 @@ import type { AccountId } from '../domain/ids.ts'
 import type { Secret } from '../domain/secret.ts'
 import type { OperatedEngine } from '../operations/store-operations.ts'
 import type { Enqueuer } from '../queue/enqueue.ts'
+import type { JobCounts } from '../queue/job-queue.ts'
+import type { BrokerKey } from '../queue/queue-names.ts'
 import type { Database } from '../store/database.ts'
 import type { RandomSource } from '../store/random-source.ts'
 import type { Sealer } from '../store/sealer-port.ts'
@@ -42,6 +44,8 @@ export interface HttpDependencies {
   readonly observe?: HttpObserver
   /** Absent: there is no /metrics. */
   readonly metrics?: HttpMetrics
+  /** How much waits in the queues of brokers; absent: not known. */
+  readonly queueDepths?: QueueDepths
   /** Checks every answer against its schema and refuses to send another; for tests, as it costs time. */
   readonly checkAnswers?: boolean
 }
@@ -64,6 +68,9 @@ export interface HttpMetrics {
   /** With an account, without what is of others. */
   render(options: { readonly account?: string }): Promise<string>
 }
+
+/** By broker id, of the brokers of one account. */
+export type QueueDepths = (brokers: readonly BrokerKey[]) => Promise<ReadonlyMap<string, JobCounts>>
 
 /** Password hashing, as `src/secrets/passwords.ts` does it. */
 export interface Passwords {

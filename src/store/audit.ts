@@ -1,3 +1,4 @@
+import { type Selectable, sql } from 'kysely'
 import type { Database } from './database.ts'
 import type { AuditTable } from './schema.ts'
 
@@ -75,17 +76,53 @@ export async function readAudit(
   const mine = db.selectFrom('audit').where('account_id', '=', accountId)
   const rows = await mine.selectAll().orderBy('id', 'desc').limit(page.limit).offset(page.offset).execute()
   const { count } = await mine.select((eb) => eb.fn.countAll<number>().as('count')).executeTakeFirstOrThrow()
-  const entries = rows.map((row) => ({
-    id: row.id,
-    atMs: row.at.getTime(),
-    actorKind: row.actor_kind,
-    actorId: row.actor_id,
-    actorName: row.actor_name,
-    action: row.action,
-    subject: row.subject,
-    outcome: row.outcome,
-    requestId: row.request_id,
-    address: row.address,
-  }))
-  return { entries, count }
+  return { entries: rows.map(viewOf), count }
 }
+
+/** How far back a search goes; nothing tells the database which lines are about what. */
+const SEARCHED = 10_000
+
+/** What was done to an application registration, newest first, among the last lines of the account's trail. */
+export async function readAuditOfRegistration(
+  db: Database,
+  accountId: string,
+  registrationId: string,
+  limit: number,
+): Promise<readonly AuditView[]> {
+  const recent = db
+    .selectFrom('audit')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .orderBy('id', 'desc')
+    .limit(SEARCHED)
+    .as('recent')
+  const id = encodeURIComponent(registrationId)
+  const rows = await db
+    .selectFrom(recent)
+    .selectAll()
+    .where((eb) =>
+      eb.or([
+        eb('subject', '=', registrationId),
+        eb(sql`starts_with(subject, ${`${registrationId} `})`, '=', true),
+        // A path: of the API, or of the console.
+        eb(sql`strpos(subject || '/', ${`egistrations/${id}/`}) > 0`, '=', true),
+      ]),
+    )
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(viewOf)
+}
+
+const viewOf = (row: Selectable<AuditTable>): AuditView => ({
+  id: row.id,
+  atMs: row.at.getTime(),
+  actorKind: row.actor_kind,
+  actorId: row.actor_id,
+  actorName: row.actor_name,
+  action: row.action,
+  subject: row.subject,
+  outcome: row.outcome,
+  requestId: row.request_id,
+  address: row.address,
+})

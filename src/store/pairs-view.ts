@@ -32,7 +32,14 @@ export interface PairsFilter {
   readonly brokerId?: string
   readonly registrationId?: string
   readonly state?: PairState
+  /** Only those that are not in sync: they lag, wait, failed, or have drift. */
+  readonly astrayOnly?: boolean
 }
+
+/** Of a row `p` of `pairs`: it is not in sync. */
+export const astray = sql<boolean>`(p.state <> 'in-sync' or p.reached_generation < p.generation
+  or exists (select 1 from drift d where d.account_id = p.account_id and d.broker_id = p.broker_id
+    and d.registration_id = p.registration_id and d.repaired_at is null))`
 
 interface Row extends Omit<PairView, 'dueAtMs' | 'reconciledAtMs' | 'failingSinceMs'> {
   readonly failingSince: Date | null
@@ -49,7 +56,8 @@ export async function readPairs(
   const matches = sql`p.account_id = ${filter.accountId}
     and (${filter.brokerId ?? null}::text is null or p.broker_id = ${filter.brokerId ?? null})
     and (${filter.registrationId ?? null}::text is null or p.registration_id = ${filter.registrationId ?? null})
-    and (${filter.state ?? null}::text is null or p.state = ${filter.state ?? null})`
+    and (${filter.state ?? null}::text is null or p.state = ${filter.state ?? null})
+    and (not ${filter.astrayOnly ?? false} or ${astray})`
   const { rows } = await sql<Row>`
     select p.registration_id as "registrationId", p.broker_id as "brokerId", p.wanted, p.state, p.reason, p.generation,
       p.reached_generation as "reachedGeneration", p.attempts, p.failing_since as "failingSince",

@@ -11,7 +11,7 @@ export interface AssetAddresses {
 }
 
 const FILES = [
-  { role: 'style', files: ['console.css', 'records.css'], type: 'text/css; charset=utf-8' },
+  { role: 'style', files: ['console.css', 'mesh.css', 'records.css'], type: 'text/css; charset=utf-8' },
   { role: 'script', files: ['console.js'], type: 'text/javascript; charset=utf-8' },
   { role: 'icon', files: ['icon.svg'], type: 'image/svg+xml' },
 ] as const

@@ -11,6 +11,7 @@ import { driftPages } from './drift-routes.ts'
 import { answerFailure } from './failures.ts'
 import { meshPages } from './mesh-routes.ts'
 import { protectConsole } from './protection.ts'
+import { registrationPages } from './registration-routes.ts'
 import { runPages } from './run-routes.ts'
 import { signInPages } from './sign-in-routes.ts'
 
@@ -21,6 +22,7 @@ const PAGES: readonly RegisterPages[] = [
   assetRoutes, //
   signInPages,
   meshPages,
+  registrationPages,
   driftPages,
   runPages,
   cataloguePages,

@@ -5,6 +5,8 @@
 export interface Remembered<Value> {
   /** Null when the first answer takes longer than a page may wait; the next reader has it. Old answers come while one is made. */
   read(key: string): Promise<Value | null>
+  /** Resolves when nothing is being made. */
+  idle(): Promise<void>
 }
 
 export interface RememberedOptions<Value> {
@@ -56,6 +58,9 @@ export function remembered<Value>(options: RememberedOptions<Value>): Remembered
       const isFresh = entry.value !== null && now() - entry.madeAtMs < entry.tookMs * TIMES_AS_LONG_AS_IT_TOOK
       if (!isFresh) await settledWithin(refresh(key, entry), waitMs)
       return entry.value !== null && now() - entry.madeAtMs < oldestMs ? entry.value : null
+    },
+    idle: async () => {
+      await Promise.all([...entries.values()].map(({ making }) => making))
     },
   }
 }
