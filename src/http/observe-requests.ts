@@ -16,7 +16,7 @@ export function observeRequests(app: App, observe: HttpObserver): void {
     watches.set(request, watch)
     watch.enter(next)
   })
-  // What follows a body that had to be read is called by the socket.
+  // What follows a body that had to be read is called by the socket, on some versions of Node in no context.
   app.addHook('preValidation', (request, _reply, next) => {
     const watch = watches.get(request)
     if (watch === undefined) next()

@@ -8,6 +8,9 @@ import { Secret } from '../../src/domain/secret.ts'
 import { type App, createApp } from '../../src/http/app.ts'
 import { apiTokenHash, apiTokenText } from '../../src/http/authentication.ts'
 import type { HttpDependencies } from '../../src/http/dependencies.ts'
+import { Metrics } from '../../src/observability/metrics.ts'
+import { Observer } from '../../src/observability/observer.ts'
+import { NO_TRACING } from '../../src/observability/tracing.ts'
 import type { Enqueuer } from '../../src/queue/enqueue.ts'
 import { newKeyRing } from '../../src/secrets/key-ring.ts'
 import { createPasswords } from '../../src/secrets/passwords.ts'
@@ -114,17 +117,21 @@ async function open(options: ApiOptions, opened: Disposer): Promise<TestApi> {
   const now = (): number => clock.nowMs
   const ring = newKeyRing()
   const enqueued: EnqueuedWork[] = []
+  const log = options.log ?? pino({ level: 'silent' })
+  const metrics = new Metrics()
   const dependencies: HttpDependencies = {
     db,
     sealer: createSealer(ring),
     now,
-    log: options.log ?? pino({ level: 'silent' }),
+    log,
     config,
     enqueue: recordingEnqueuer(enqueued),
     random: cryptoRandom,
     engine: noEngine,
     passwords: quickPasswords,
     userTokens: createUserTokens({ ring: async () => ring, now }),
+    metrics,
+    observe: new Observer({ metrics, tracing: NO_TRACING, log }).request,
     checkAnswers: true,
     ...options.dependencies,
   }
