@@ -6,6 +6,8 @@ import { databaseTrouble } from '../store/database-trouble.ts'
 import { adoptCommand } from './adopt.ts'
 import { backupCommand } from './backup.ts'
 import type { CommandDependencies } from './command.ts'
+import { type CompletedNames, completedNames } from './completed-names.ts'
+import { completeCommand, completionCommand } from './completion.ts'
 import { confirmCommand } from './confirm.ts'
 import { demoCommand } from './demo.ts'
 import { doctorCommand } from './doctor.ts'
@@ -75,7 +77,21 @@ export async function runCommandLine(argv: readonly string[], given: Streams): P
   return status
 }
 
+/** The whole program. */
 export function createProgram(dependencies: CommandDependencies, streams: Streams): Command {
+  const program = createCommands(dependencies, streams)
+  const completion = {
+    program: () => createCommands(dependencies, streams),
+    names: (what: CompletedNames) => completedNames(readEnv(), what),
+    write: (text: string) => streams.out.write(text),
+    output: dependencies.output,
+  }
+  program.addCommand(inheriting(completionCommand(completion), program))
+  program.addCommand(inheriting(completeCommand(completion), program), { hidden: true })
+  return program
+}
+
+function createCommands(dependencies: CommandDependencies, streams: Streams): Command {
   const program = new Command('keymesh')
     .description('keeps the client credentials, ACL profiles and queues of every broker in step with the catalogue')
     .version('0.1.0')
@@ -106,9 +122,9 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
     notificationsCommand(dependencies),
     backupCommand(dependencies),
     restoreCommand(dependencies),
+    doctorCommand(dependencies),
     demoCommand(dependencies),
     sandboxCommand(),
-    doctorCommand(dependencies),
   ]
   for (const command of commands) program.addCommand(inheriting(command, program))
   program.hook('preAction', (_program, command) => {
