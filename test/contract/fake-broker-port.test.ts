@@ -5,14 +5,17 @@ brokerPortContract('the fake broker', async () => {
   const port = new FakeBroker()
   return {
     port,
-    removeMsgVpn: () => {
-      port.msgVpnMissing = true
+    hands: {
+      removeMsgVpn: () => {
+        port.msgVpnMissing = true
+      },
+      passwordOf: (clientUsername) => port.passwords.get(clientUsername),
+      setQueuedMessages: (queueName, count) => void port.messages.set(queueName, count),
+      limitConnections: (clientProfile, limit) => void port.connectionLimits.set(clientProfile, limit),
+      connect: (clientUsername) =>
+        void port.connected.set(clientUsername, (port.connected.get(clientUsername) ?? 0) + 1),
+      writes: () => port.writes.length,
     },
-    passwordOf: (clientUsername) => port.passwords.get(clientUsername),
-    setQueuedMessages: (queueName, count) => void port.messages.set(queueName, count),
-    limitConnections: (clientProfile, limit) => void port.connectionLimits.set(clientProfile, limit),
-    connect: (clientUsername) => void port.connected.set(clientUsername, (port.connected.get(clientUsername) ?? 0) + 1),
-    writes: () => port.writes.length,
     [Symbol.asyncDispose]: () => port.close(),
   }
 })

@@ -52,14 +52,16 @@ const contractSubject = async (
   const { broker, port } = started
   return {
     port,
-    removeMsgVpn: () => broker.state.removeMsgVpn(),
-    passwordOf: (clientUsername: string) => broker.state.passwordOf(clientUsername),
-    setQueuedMessages: (queueName: string, count: number) =>
-      broker.state.setQueued(queueName, { messages: count, bytes: count * 100 }),
-    limitConnections: (clientProfile: string, limit: number) =>
-      broker.state.clientProfiles.change(clientProfile, { maxConnectionCountPerClientUsername: limit }),
-    connect: (clientUsername: string) => void broker.state.connect(clientUsername),
-    writes: () => broker.requests.writes,
+    hands: {
+      removeMsgVpn: () => broker.state.removeMsgVpn(),
+      passwordOf: (clientUsername: string) => broker.state.passwordOf(clientUsername),
+      setQueuedMessages: (queueName: string, count: number) =>
+        broker.state.setQueued(queueName, { messages: count, bytes: count * 100 }),
+      limitConnections: (clientProfile: string, limit: number) =>
+        broker.state.clientProfiles.change(clientProfile, { maxConnectionCountPerClientUsername: limit }),
+      connect: (clientUsername: string) => void broker.state.connect(clientUsername),
+      writes: () => broker.requests.writes,
+    },
     [Symbol.asyncDispose]: () => started[Symbol.asyncDispose](),
   }
 }
