@@ -103,9 +103,9 @@ export async function readAuditOfRegistration(
     .where((eb) =>
       eb.or([
         eb('subject', '=', registrationId),
-        eb(sql`starts_with(subject, ${`${registrationId} `})`, '=', true),
+        sql<boolean>`starts_with(subject, ${`${registrationId} `})`,
         // A path: of the API, or of the console.
-        eb(sql`strpos(subject || '/', ${`egistrations/${id}/`}) > 0`, '=', true),
+        sql<boolean>`strpos(subject || '/', ${`egistrations/${id}/`}) > 0`,
       ]),
     )
     .orderBy('id', 'desc')

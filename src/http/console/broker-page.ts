@@ -92,7 +92,7 @@ function registrations({ figures, astray, nowMs }: BrokerPageData): Html {
   if (all.total === 0) return html`<p class="empty">No registration is on this broker.</p>`
   const listed = (state: string) => withQuery(`${CONSOLE}/registrations`, { broker: broker.brokerId, state })
   return html`<div class="panel sums">${sumsBar(all)}
-<ul class="legend">${partsOf(all).map(({ tone, words, count }) => html`<li><span class="dot fill-${tone}"></span> ${number(count)} ${words}</li>`)}</ul>
+<ul class="sums-legend">${partsOf(all).map(({ tone, words, count }) => html`<li><span class="dot fill-${tone}"></span> ${number(count)} ${words}</li>`)}</ul>
 ${oldestLagMs === null ? '' : html`<p class="faint">One has lagged for ${duration(oldestLagMs)}.</p>`}
 ${all.needPerson === 0 ? '' : html`<p>${counted(all.needPerson, 'registration does', 'registrations do')} not heal by ${all.needPerson === 1 ? 'itself' : 'themselves'}.</p>`}
 ${reasons.length === 0 ? '' : html`<ul class="reasons">${reasons.map(({ reason, count }) => html`<li><span class="numeric">${number(count)}</span> ${reason}</li>`)}</ul>`}</div>
@@ -113,7 +113,7 @@ ${
         })),
         empty: '',
       })}
-<p class="pager"><a href="${listed('astray')}">All ${number(astray.count)} that are not in sync</a></p></div>`
+${astray.count <= astray.pairs.length ? '' : html`<p class="pager"><a href="${listed('astray')}">All ${number(astray.count)} that are not in sync</a></p>`}</div>`
 }`
 }
 

@@ -12,7 +12,7 @@ import {
   sumsBar,
   sweepInWords,
 } from './broker-figures.ts'
-import { chip, counted, pageHead, withQuery } from './components.ts'
+import { chip, counted, pageHead, type Tone, withQuery } from './components.ts'
 import type { FleetFigures } from './fleet-figures.ts'
 import type { Html, Page } from './page.ts'
 import { RECONCILE_PATH } from './plan-page.ts'
@@ -73,14 +73,16 @@ export function figuresOf(
   }
 }
 
-/** `12 brokers: 10 in sync, 1 drifted, 1 unreachable` */
+const WORST_FIRST: readonly Tone[] = ['bad', 'warn', 'busy', 'idle', 'good']
+
+/** `12 brokers: 1 unreachable, 1 drifted, 10 in sync.` */
 function summaryOf(brokers: readonly BrokerFigures[]): string {
+  const standings = brokers
+    .map(standingOf)
+    .toSorted((one, other) => WORST_FIRST.indexOf(one.tone) - WORST_FIRST.indexOf(other.tone))
   const counts = new Map<string, number>()
-  for (const each of brokers) {
-    const { words } = standingOf(each)
-    counts.set(words, (counts.get(words) ?? 0) + 1)
-  }
-  const parts = [...counts].sort(([, one], [, other]) => other - one).map(([words, count]) => `${count} ${words}`)
+  for (const { words } of standings) counts.set(words, (counts.get(words) ?? 0) + 1)
+  const parts = [...counts].map(([words, count]) => `${count} ${words}`)
   return `${counted(brokers.length, 'broker')}${parts.length === 0 ? '' : `: ${parts.join(', ')}`}.`
 }
 
@@ -159,10 +161,10 @@ function card(figures: BrokerFigures, nowMs: number): Html {
   const { broker, sums, queue } = figures
   const { tone, words } = standingOf(figures)
   return html`<li class="card broker-card edge-${tone}" id="broker-${broker.brokerId}">
-<div class="card-head"><h4><a href="${brokerPath(broker.brokerId)}">${broker.name}</a></h4>${chip(tone, words)}</div>
+<div class="card-head"><h4><a href="${brokerPath(broker.brokerId)}">${broker.name}</a></h4><span class="chips">${chip(tone, words)}${broker.paused && words !== 'paused' ? html` ${chip('idle', 'paused')}` : ''}</span></div>
 ${broker.name === broker.brokerId ? '' : html`<p class="faint card-id">${broker.brokerId}</p>`}
 ${broker.reachable === false && broker.error !== null ? html`<p class="card-error">${broker.error}</p>` : ''}
-${sums === null ? html`<p class="faint">Registrations are being counted.</p>` : html`${sumsBar(sums.registrations)}<p class="card-sums">${partsInWords(sums.registrations)}</p>`}
+${sums === null ? html`<p class="faint">Registrations are being counted.</p>` : html`${sums.registrations.total === 0 ? '' : sumsBar(sums.registrations)}<p>${partsInWords(sums.registrations)}</p>`}
 <dl class="pairs">
 <div><dt>Queue</dt><dd>${queueInWords(queue)}</dd></div>
 <div><dt>Sweep</dt><dd>${sweepInWords(broker.sweep, sums?.registrations.total ?? null, nowMs)}</dd></div>
