@@ -62,11 +62,11 @@ export async function openQueue(context: Context): Promise<OpenQueue> {
 
 function inSpans(enqueue: Enqueuer, observer: Observer): Enqueuer {
   return {
-    ...enqueue,
     registration: (...of) => observer.enqueuing('reconcile-registration', () => enqueue.registration(...of)),
     pairs: (...of) => observer.enqueuing('reconcile-pair', () => enqueue.pairs(...of)),
     sweep: (...of) => observer.enqueuing('sweep-broker', () => enqueue.sweep(...of)),
     verify: (...of) => observer.enqueuing('verify-broker', () => enqueue.verify(...of)),
+    notifications: (...of) => observer.enqueuing('deliver-notifications', () => enqueue.notifications(...of)),
   }
 }
 

@@ -21,6 +21,9 @@ interface Run {
   readonly trigger: RunTrigger
 }
 
+/** Codes of SEMP that are answers like others: what was asked for is not there, or there already. */
+const ANSWERS: ReadonlySet<string> = new Set(['NOT_FOUND', 'ALREADY_EXISTS', 'SESSION_ENDED'])
+
 interface EndedSweep {
   readonly broker: BrokerKey
   readonly trigger: RunTrigger
@@ -189,8 +192,10 @@ export class Observer {
       'http.request.method': method,
       'keymesh.semp.kind': kind,
       ...(status === null ? {} : { 'http.response.status_code': status }),
+      ...(code === null ? {} : { 'keymesh.semp.code': code }),
     }
-    this.#tracing.record({ name: `semp ${method} ${kind}`, kind: 'client', attributes }, seconds, code)
+    const failure = code === null || ANSWERS.has(code) ? null : code
+    this.#tracing.record({ name: `semp ${method} ${kind}`, kind: 'client', attributes }, seconds, failure)
   }
 
   readonly rested = (broker: BrokerKey, failures: number): void => {

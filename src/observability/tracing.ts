@@ -48,7 +48,10 @@ export const NO_TRACING: Tracing = {
 const CLOSE_PATIENCE_MS = 3_000
 
 /** Loads the OpenTelemetry SDK only here, and registers nothing globally: several may be open in one process. */
-export async function openTracing(config: TracesConfig | null): Promise<Tracing> {
+export async function openTracing(
+  config: TracesConfig | null,
+  { closePatienceMs = CLOSE_PATIENCE_MS } = {},
+): Promise<Tracing> {
   if (config === null) return NO_TRACING
   const [api, node, { OTLPTraceExporter }, { resourceFromAttributes }] = await Promise.all([
     import('@opentelemetry/api'),
@@ -71,7 +74,7 @@ export async function openTracing(config: TracesConfig | null): Promise<Tracing>
   const close = async (): Promise<void> => {
     let timer: NodeJS.Timeout | undefined
     const patience = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, CLOSE_PATIENCE_MS)
+      timer = setTimeout(resolve, closePatienceMs)
     })
     // A collector that is away costs the last spans and nothing else.
     await Promise.race([provider.shutdown().catch(() => undefined), patience])
