@@ -22,6 +22,7 @@ export interface ConsoleOptions {
 export interface ConsoleWorld extends Pick<TestApi, 'addUser'>, AsyncDisposable {
   readonly mesh: TestMesh
   readonly app: App
+  readonly dependencies: HttpDependencies
   /** `http://127.0.0.1:…` */
   readonly url: string
   /** Jobs that pages asked for; nothing runs them. */
@@ -107,6 +108,7 @@ async function serve(mesh: TestMesh, options: ConsoleOptions, opened: Disposer):
   return {
     mesh,
     app,
+    dependencies,
     url,
     enqueued,
     addUser,
