@@ -27,9 +27,8 @@ describe.each(files)('%s', (path) => {
 
   it('names only settings that the program has', () => {
     const known = new Set(settings.map(({ name }) => name))
-    // Where to publish a port is a matter of the compose file.
     const named = [...text.matchAll(/\bKEYMESH_[A-Z0-9_]+\b/g)].map(([name]) => name)
-    expect(named.filter((name) => !known.has(name) && name !== 'KEYMESH_PUBLISH')).toEqual([])
+    expect(named.filter((name) => !known.has(name))).toEqual([])
   })
 
   it('has no password, key or token in it', () => {
@@ -117,8 +116,7 @@ describe('docker-compose.yml', () => {
     for (const [name, service] of Object.entries(services)) {
       // Keymesh has that of its image.
       if (name !== 'keymesh') expect(service.healthcheck?.test.length, name).toBeGreaterThan(1)
-      for (const port of service.ports)
-        expect(port, name).toMatch(/^(127\.0\.0\.1:|\$\{KEYMESH_PUBLISH:-127\.0\.0\.1:)/)
+      for (const port of service.ports) expect(port, name).toMatch(/^(127\.0\.0\.1:|\$\{PUBLISH:-127\.0\.0\.1:)/)
     }
   })
 

@@ -96,13 +96,47 @@ describe('the reference of the portal file', () => {
 describe('the README', () => {
   it('lists every command, and no other', () => {
     const listed = [...read('README.md').matchAll(/^\| `keymesh ([a-z]+)/gm)].map((match) => match[1])
-    expect(listed.toSorted()).toEqual(program.commands.map((command) => command.name()).toSorted())
+    const shown = program.createHelp().visibleCommands(program)
+    const names = shown.map((command) => command.name()).filter((name) => name !== 'help')
+    expect(listed.toSorted()).toEqual(names.toSorted())
   })
 
   it('walks through a portal file that can be imported', async () => {
     const file = await parsePortalFile(join(repository, 'docs/quick-start.yaml'), { env: () => undefined })
     expect(file.warnings).toEqual([])
     expect(read('README.md')).toContain(`clientUsernames/${file.registrations[0]?.credentials[0]?.consumerKey}`)
+  })
+})
+
+/** As they are made of headings: in lower case, without punctuation, blanks as dashes. */
+const anchorsOf = (text: string): ReadonlySet<string> =>
+  new Set(
+    [...text.replace(/^```[\s\S]*?^```/gm, '').matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+
+describe('the settings', () => {
+  const config = read('src/config.ts')
+
+  it('are each read where the configuration is made', () => {
+    // Once in the table, and again where it is read.
+    const unread = settings.filter(({ name }) => [...config.matchAll(new RegExp(`\\b${name}\\b`, 'g'))].length < 2)
+    expect(unread.map(({ name }) => name)).toEqual([])
+  })
+
+  it('are each used: no field of the configuration is made in vain', () => {
+    const sources = readdirSync(join(repository, 'src'), { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts') && path !== 'config.ts')
+      .map((path) => read(join('src', path)))
+      .join('\n')
+    const declared = /export interface Config \{([\s\S]*?)\n\}/.exec(config)?.[1] ?? ''
+    const fields = [...declared.matchAll(/^ {2}readonly (\w+)/gm)].map(([, name = '']) => name)
+    expect(fields.length).toBeGreaterThan(20)
+    expect(fields.filter((name) => !new RegExp(`\\b${name}\\b`).test(sources))).toEqual([])
   })
 })
 
@@ -113,6 +147,15 @@ describe.each(documents)('%s', (path) => {
     const targets = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((match) => match[1] ?? '')
     const missing = targets.filter((target) => !existsSync(join(repository, dirname(path), target)))
     expect(missing).toEqual([])
+  })
+
+  it('links to headings that exist', () => {
+    const targets = [...text.matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)]
+    const missing = targets.filter(([, target = '', anchor = '']) => {
+      const other = target === '' ? text : read(join(dirname(path), target))
+      return !anchorsOf(other).has(anchor)
+    })
+    expect(missing.map(([link]) => link)).toEqual([])
   })
 
   it('names only settings that exist', () => {
