@@ -13,6 +13,7 @@ import { createLoginClients } from './login/login-clients.ts'
 import { NotificationSender } from './notifications/notification-sender.ts'
 import { Notifier } from './notifier.ts'
 import { enterRun, idsForLog } from './observability/activity.ts'
+import { LIBRARY_EVENT } from './observability/log-events.ts'
 import { Metrics } from './observability/metrics.ts'
 import { Observer } from './observability/observer.ts'
 import { openTracing, type Tracing } from './observability/tracing.ts'
@@ -257,7 +258,10 @@ export function createLogger(
       level: config.logLevel,
       base: { instance: config.instance },
       serializers: { err: loggedError },
-      mixin: (_line, _level, logger) => idsForLog(logger.bindings()),
+      mixin: (line, _level, logger) => ({
+        ...('event' in line ? {} : { event: LIBRARY_EVENT }),
+        ...idsForLog(logger.bindings()),
+      }),
     },
     destination,
   )

@@ -8,6 +8,8 @@ export const LOG_EVENTS = {
   'http.refused': 'A request was refused (4xx): `code`, `errorId`.',
   'http.failed': 'A request failed (5xx): `code`, `errorId` as in the answer, `err`.',
   'audit.missed': 'The audit trail could not be written for a call; a secret is not shown then.',
+  'console.figures-missing': 'A page of the console was shown without its figures, which could not be read.',
+  'console.chart-missing': 'A page of the console was shown without its chart, which could not be read.',
   'run.finished':
     'A run of one registration on one broker ended: `outcome`, `steps`, `held`, `drift`, `code` of its error. Level debug when there was nothing to do.',
   'sweep.finished': 'A sweep of a broker ended: `outcome`, `durationMs`.',
@@ -30,6 +32,10 @@ export const LOG_EVENTS = {
   'database.ended': 'The embedded database ended although nobody stopped it; the process ends too.',
   'database.line': 'What the embedded database itself logged (debug).',
   'database.connection-lost': 'An idle connection to the database was lost; another one is opened.',
+  library: 'A line of a library, such as the HTTP server, as it is.',
 } as const satisfies Readonly<Record<string, string>>
 
 export type LogEvent = keyof typeof LOG_EVENTS
+
+/** Of lines that name no event: none of ours does. */
+export const LIBRARY_EVENT: LogEvent = 'library'

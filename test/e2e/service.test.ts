@@ -10,6 +10,7 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts'
 import { importPortalFile } from '../../src/store/import-portal-file.ts'
 import { cryptoRandom } from '../../src/store/random-source.ts'
 import { emptyPortalFile, portalBroker, storedSecrets } from '../helpers/mesh.ts'
+import { parseMetrics, sumOf } from '../helpers/metrics-text.ts'
 import { Service, until } from '../helpers/service.ts'
 import { credential, suppliedCredential } from '../integration/import-fixtures.ts'
 import { client, givenSecretOf, keyOf, objectsOf, ordersPortal } from '../integration/reconcile-fixtures.ts'
@@ -21,6 +22,8 @@ const settings = {
   KEYMESH_POLL_CRON: '* * * * * *',
   // What a killed process held is free after this.
   KEYMESH_LEASE: '3s',
+  KEYMESH_METRICS_PORT: '0',
+  KEYMESH_HOST: '127.0.0.1',
 }
 
 beforeAll(async () => {
@@ -85,6 +88,14 @@ describe('the service', { timeout: 120_000 }, () => {
       await atWork('first', 'the-next-secret-of-first')
       await settled(context)
     })
+
+    const { url } = await service.logged('health.listening')
+    expect(await (await fetch(`${String(url)}/readyz`)).json()).toEqual({ status: 'ok' })
+    const samples = parseMetrics(await (await fetch(`${String(url)}/metrics`)).text())
+    expect(sumOf(samples, 'keymesh_build_info', { roles: 'worker,scheduler' })).toBe(1)
+    expect(sumOf(samples, 'keymesh_jobs_total', { job: 'reconcile-pair', outcome: 'done' })).toBeGreaterThan(0)
+    expect(sumOf(samples, 'keymesh_pairs', { state: 'in-sync' })).toBe(4)
+    expect(await service.logged('run.finished')).toMatchObject({ jobId: expect.anything(), runId: expect.anything() })
 
     expect(await service.databaseServers()).not.toEqual([])
     const stoppedAtMs = performance.now()

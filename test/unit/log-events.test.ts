@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { createLogger } from '../../src/context.ts'
 import { enterRun, withActivity } from '../../src/observability/activity.ts'
-import { LOG_EVENTS } from '../../src/observability/log-events.ts'
+import { LIBRARY_EVENT, LOG_EVENTS } from '../../src/observability/log-events.ts'
 import { VERSION } from '../../src/version.ts'
 
 const repository = fileURLToPath(new URL('../../', import.meta.url))
@@ -34,7 +34,7 @@ describe('the events of log lines', () => {
 
   it('are those of the list, and no others', () => {
     const logged = new Set(calls.map(({ event }) => event))
-    expect([...logged].toSorted()).toEqual(Object.keys(LOG_EVENTS).toSorted())
+    expect([...logged, LIBRARY_EVENT].toSorted()).toEqual(Object.keys(LOG_EVENTS).toSorted())
   })
 })
 
@@ -45,6 +45,11 @@ describe('a log line', () => {
     await work(createLogger({ logLevel: 'info', instance: 'test' }, { write }))
     return lines
   }
+
+  it('of a library has an event, too', async () => {
+    const [line = ''] = await linesOf(async (log) => log.info('Server listening'))
+    expect(JSON.parse(line)).toMatchObject({ event: 'library', msg: 'Server listening' })
+  })
 
   it('has the ids of what it belongs to, each once', async () => {
     const lines = await linesOf(async (log) => {
