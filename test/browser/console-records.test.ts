@@ -57,7 +57,7 @@ describe.skipIf(CHROMIUM === null)('pages of drift, runs, plans and the catalogu
     const found: string[] = []
     for (const [name, path] of Object.entries(paths)) {
       await open(page, path)
-      found.push(...(await axeViolations(page)).map((line) => `${name}: ${line}`))
+      found.push(...(await axeViolations(page, look)).map((line) => `${name}: ${line}`))
       const width = Number(await page.evaluate('document.documentElement.scrollWidth'))
       if (width > look.width) found.push(`${name}: is ${width} wide`)
     }

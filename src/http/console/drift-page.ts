@@ -42,7 +42,8 @@ export interface DriftPageData {
   readonly query: DriftQuery
   readonly brokers: readonly NamedBroker[]
   readonly kinds: readonly string[]
-  readonly buckets: readonly DriftBucket[]
+  /** Null: they are being counted. */
+  readonly buckets: readonly DriftBucket[] | null
   readonly open: readonly OpenDrift[]
   readonly differences: readonly DriftView[]
   /** The cursor of the next page; null at the end. */
@@ -65,12 +66,16 @@ export function driftPage(data: DriftPageData): Page {
 ${filterForm(data)}
 <section class="panel" aria-labelledby="chart-title">
 <div class="panel-head"><h2 id="chart-title">Detected and repaired</h2>${spanLinks(query)}</div>
-${driftChart({
-  span: query.span,
-  buckets,
-  pathOf: (bucket) => pathOf({ ...query, from: bucket.fromMs, after: undefined }),
-  chosenFromMs: query.from ?? null,
-})}
+${
+  buckets === null
+    ? html`<p class="empty">There is much to count; the chart comes in a moment.</p>`
+    : driftChart({
+        span: query.span,
+        buckets,
+        pathOf: (bucket) => pathOf({ ...query, from: bucket.fromMs, after: undefined }),
+        chosenFromMs: query.from ?? null,
+      })
+}
 ${openNow(open)}
 </section>
 <section aria-labelledby="timeline-title">

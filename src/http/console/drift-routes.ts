@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { OBJECT_KINDS } from '../../domain/broker-object.ts'
 import { conflict, notFound } from '../../domain/refusals.ts'
-import { boundsOf, countOpenDrift, readDriftChart } from '../../store/drift-chart.ts'
+import { boundsOf, type ChartFilter, countOpenDrift, type DriftSpan, readDriftChart } from '../../store/drift-chart.ts'
 import { readDrift, readDriftTimeline } from '../../store/drift-view.ts'
 import { recordAdoption } from '../../store/pairs.ts'
 import type { App } from '../app.ts'
@@ -15,6 +15,7 @@ import { ADOPTABLE, differencePage, driftPage } from './drift-page.ts'
 import { leaveNotice } from './notices.ts'
 import { driftPath, kindWords } from './record-parts.ts'
 import { cursorOf, cursorText, epochMs, named, oneOfThese, pageOf, parseNumericCursor } from './record-queries.ts'
+import { remembered } from './remembered.ts'
 import { seeOther, sendPage, viewerOf } from './send-page.ts'
 
 const PAGE_SIZE = 50
@@ -32,9 +33,26 @@ const query = z.object({
 
 const params = z.object({ driftId: z.coerce.number('must be a number').int().min(1).max(MAX_DRIFT_ID) })
 
+/** A page does not wait longer for the counts of a month with very many differences. */
+const LONGEST_WAIT_MS = 60
+
+interface Chart {
+  readonly filter: ChartFilter
+  readonly span: DriftSpan
+}
+
 /** What drifted, when, and what became of it. */
 export async function driftPages(console: App, dependencies: HttpDependencies): Promise<void> {
-  const { db, now } = dependencies
+  const { db, now, log } = dependencies
+  const charts = remembered({
+    make: (key) => {
+      const { filter, span }: Chart = JSON.parse(key)
+      return readDriftChart(db, filter, span, now())
+    },
+    waitMs: LONGEST_WAIT_MS,
+    onError: (err) => log.warn({ event: 'console.chart-missing', err }, 'Drift could not be counted for the console'),
+  })
+  console.addHook('onClose', () => charts.idle())
   console.get(
     '/drift',
     { config: { access: LOOK }, schema: { ...HIDDEN, querystring: query } },
@@ -51,7 +69,7 @@ export async function driftPages(console: App, dependencies: HttpDependencies): 
       const bucket = asked.from === undefined ? {} : { detected: { fromMs: asked.from, untilMs: asked.from + stepMs } }
       const [brokers, buckets, open, differences] = await Promise.all([
         namedBrokers(db, accountId),
-        readDriftChart(db, filter, asked.span, nowMs),
+        charts.read(JSON.stringify({ filter, span: asked.span } satisfies Chart)),
         countOpenDrift(db, filter),
         readDriftTimeline(db, {
           ...filter,

@@ -276,7 +276,7 @@ function linesOf({ detail }: RunView, which: 'ran' | 'held'): readonly string[] 
 const SWEEP_FACTS: readonly (readonly [name: string, words: string])[] = [
   ['objectsRead', 'Objects read'],
   ['compared', 'Registrations compared in bulk'],
-  ['inSync', 'Looked at one by one, in order'],
+  ['inSync', 'Looked at closely and in order'],
   ['changed', 'Changed'],
   ['waiting', 'Waiting for a person or a window'],
   ['busy', 'Busy with another run'],
