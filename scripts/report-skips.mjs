@@ -47,11 +47,32 @@ const REASONS = [
     explains: ({ file }) => file === 'test/soak/soak.test.ts',
   },
   {
+    reason: 'KEYMESH_TEST_SEMP_URL is not set',
+    holds: () => (process.env.KEYMESH_TEST_SEMP_URL ?? '') === '',
+    explains: ({ file }) => file === 'test/contract/given-broker-port.test.ts',
+  },
+  {
     reason: 'mosquitto-clients are not installed',
     holds: () => spawnSync('mosquitto_pub', ['--help'], { stdio: 'ignore' }).error !== undefined,
     explains: ({ file }) => file === 'test/e2e/mosquitto.test.ts',
   },
 ]
+
+/** Docker, its image, or both are not here; the suite itself says on standard error which. */
+const lacksImage = (variable, usual) =>
+  spawnSync('docker', ['image', 'inspect', process.env[variable] || usual], { stdio: 'ignore' }).status !== 0
+
+for (const [file, variable, usual] of [
+  ['test/containers/postgresql.test.ts', 'KEYMESH_TEST_POSTGRES_IMAGE', 'postgres:16-alpine'],
+  ['test/containers/redis.test.ts', 'KEYMESH_TEST_REDIS_IMAGE', 'redis:7-alpine'],
+  ['test/containers/broker.test.ts', 'KEYMESH_TEST_BROKER_IMAGE', 'solace/solace-pubsub-standard:latest'],
+]) {
+  REASONS.push({
+    reason: `Docker does not have the image of ${variable} (${usual})`,
+    holds: () => lacksImage(variable, usual),
+    explains: (test) => test.file === file,
+  })
+}
 
 function summarise(report) {
   const counts = { passed: 0, failed: 0, skipped: 0 }

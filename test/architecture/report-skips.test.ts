@@ -15,14 +15,15 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 interface Suite {
+  readonly file?: string
   readonly status?: string
   readonly tests: readonly (readonly [status: string, fullName: string])[]
 }
 
 function report(suites: readonly Suite[], success: boolean) {
   const path = join(directory, 'report.json')
-  const testResults = suites.map(({ status = 'passed', tests }) => ({
-    name: join(repository, 'test/integration/queue.test.ts'),
+  const testResults = suites.map(({ status = 'passed', tests, file = 'test/integration/queue.test.ts' }) => ({
+    name: join(repository, file),
     status,
     assertionResults: tests.map(([result, fullName]) => ({ status: result, fullName })),
   }))
@@ -59,6 +60,16 @@ describe('the report of a test run', () => {
   it('says why no disk could be full', () => {
     const { status, before } = report([{ tests: [passed, ['skipped', 'a service whose disk is full goes on']] }], true)
     expect([status, before]).toEqual([0, 'skipped 1: a tmpfs cannot be mounted, so no disk can be full'])
+  })
+
+  it.each([
+    ['test/contract/given-broker-port.test.ts', 'KEYMESH_TEST_SEMP_URL is not set'],
+    ['test/containers/broker.test.ts', 'Docker does not have the image of KEYMESH_TEST_BROKER_IMAGE'],
+    ['test/containers/redis.test.ts', 'Docker does not have the image of KEYMESH_TEST_REDIS_IMAGE'],
+    ['test/containers/postgresql.test.ts', 'Docker does not have the image of KEYMESH_TEST_POSTGRES_IMAGE'],
+  ])('says why %s was skipped', (file, reason) => {
+    const { status, before } = report([{ tests: [passed] }, { file, tests: [['skipped', 'one']] }], true)
+    expect([status, before]).toEqual([0, expect.stringContaining(`skipped 1: ${reason}`)])
   })
 
   it('fails on a skip without a known reason', () => {
