@@ -24,6 +24,14 @@ function canMount() {
 }
 const sourceOf = (file) => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')
 
+/** Where the tests in a browser look for it. */
+const CHROMIUMS = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+]
+
 /** Why a test may be skipped: when the reason holds on this machine, and for which tests. */
 const REASONS = [
   {
@@ -55,6 +63,11 @@ const REASONS = [
     reason: 'mosquitto-clients are not installed',
     holds: () => spawnSync('mosquitto_pub', ['--help'], { stdio: 'ignore' }).error !== undefined,
     explains: ({ file }) => file === 'test/e2e/mosquitto.test.ts',
+  },
+  {
+    reason: 'chromium is not installed',
+    holds: () => !CHROMIUMS.some(existsSync),
+    explains: ({ file }) => file.startsWith('test/browser/'),
   },
 ]
 

@@ -2,6 +2,7 @@ import process from 'node:process'
 import { Command, InvalidArgumentError } from 'commander'
 import { type ApiBenchOptions, benchApi } from './api.ts'
 import { type BaselineBenchOptions, benchBaseline } from './baseline.ts'
+import { benchConsole, type ConsoleBenchOptions } from './console.ts'
 import { AILMENTS, benchFleet, type FleetBenchOptions } from './fleet.ts'
 import { benchLatency, type LatencyBenchOptions } from './latency.ts'
 import { benchReconcile } from './reconcile.ts'
@@ -121,6 +122,15 @@ program
   .option('--requests-per-second <count>', 'the limit', Number, 10)
   .action(async (options: Flags<BaselineBenchOptions>) => {
     await benchBaseline({ ...options, print })
+  })
+program
+  .command('console')
+  .description('pages of the console, by server time, against what a page may take')
+  .option('--registrations <count>', 'each on up to five brokers', Number, 10_000)
+  .option('--brokers <count>', 'declared; nothing is sent to them', Number, 50)
+  .option('--requests <count>', 'measured of each page', Number, 100)
+  .action(async (options: Flags<ConsoleBenchOptions>) => {
+    await benchConsole({ ...options, print })
   })
 program
   .command('size')
