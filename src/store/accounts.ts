@@ -54,8 +54,8 @@ export async function renameAccount(db: Database, account: { readonly id: string
 }
 
 /**
- * Removes an account that holds nothing but users and their tokens; users of no other account go with it. Throws
- * CONFLICT while it holds anything else.
+ * Removes an account that holds nothing but users, their tokens and notification endpoints; users of no other account go
+ * with it. Throws CONFLICT while it holds anything else.
  */
 export async function deleteAccount(
   db: Database,
@@ -68,6 +68,7 @@ export async function deleteAccount(
       await sql`
         delete from users u where id = any(${rows.map(({ id }) => id)})
         and not exists (select 1 from memberships m where m.user_id = u.id)`.execute(trx)
+      await sql`delete from notification_endpoints where account_id = ${account.id}`.execute(trx)
       await sql`delete from accounts where id = ${account.id}`.execute(trx)
     })
   } catch (error) {

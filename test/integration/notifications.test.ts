@@ -5,6 +5,7 @@ import { NOTIFICATION_KINDS, type NotificationKind } from '../../src/domain/noti
 import { Secret } from '../../src/domain/secret.ts'
 import { NotificationSender } from '../../src/notifications/notification-sender.ts'
 import { Notifier } from '../../src/notifier.ts'
+import { deleteAccount } from '../../src/store/accounts.ts'
 import { recordFailure, recordSuccess } from '../../src/store/broker-health.ts'
 import { listDeliveries, readDelivery, resendDead, resendDelivery } from '../../src/store/notification-deliveries.ts'
 import { makeTest } from '../../src/store/notification-digest.ts'
@@ -351,24 +352,23 @@ describe('deliveries', () => {
 
   it('wait behind one that meets a failing receiver, and gather meanwhile', async () => {
     const place = await endpoint()
-    receiver.answers.push(500)
+    receiver.answers.push(500, 500, 500, 500)
     await drift(1)
     await deliverDue()
     for (let minute = 0; minute < 3; minute += 1) {
       await drift(1)
-      await sql`update notification_endpoints set blocked_until = ${new Date(nowMs + HOUR_MS)}`.execute(mesh.context.db)
       nowMs += MINUTE_MS
       await deliverDue()
     }
-    expect(receiver.posts).toHaveLength(1)
-    nowMs += 2 * HOUR_MS
+    expect(await deliveries(place)).toMatchObject([{ state: 'pending', attempts: 4 }])
+    nowMs += HOUR_MS
     await deliverDue()
-    expect(receiver.posts.map(({ payload }) => payload.data.counts)).toEqual([
+    expect(receiver.posts.slice(3).map(({ payload }) => payload.data.counts)).toEqual([
       { 'drift.found': 1 },
       { 'drift.found': 1 },
       { 'drift.found': 3 },
     ])
-    expect(await deliveries(place)).toHaveLength(2)
+    expect(await deliveries(place)).toMatchObject([{ state: 'delivered' }, { state: 'delivered' }])
   })
 
   it('do not wait behind one that the receiver refuses', async () => {
@@ -480,6 +480,14 @@ describe('what is stored', () => {
     expect(post?.path).toBe('/hook?token=hidden-token')
     expect(post?.headers.authorization).toBe(`Basic ${Buffer.from('ada:hidden-password').toString('base64')}`)
     expect(post?.body).not.toMatch(/hidden/)
+  })
+
+  it('goes with the account', async () => {
+    const { db } = mesh.context
+    await sql`insert into accounts (id, name) values ('short-lived', 'short-lived')`.execute(db)
+    await endpoint(undefined, { account: 'short-lived' as AccountId })
+    await deleteAccount(db, { id: 'short-lived', name: 'short-lived' })
+    expect(await db.selectFrom('notification_endpoints').selectAll().execute()).toEqual([])
   })
 
   it('goes with the endpoint, or when it is old', async () => {
