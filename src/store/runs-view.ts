@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { SweepProgress } from '../reconcile/sweep.ts'
 import type { Database } from './database.ts'
 
 /** One run on record; times in epoch milliseconds. A run that found nothing to do leaves none. Holds no secret. */
@@ -98,3 +99,17 @@ const toView = ({ startedAt, finishedAt, ...row }: Row): RunView => ({
   startedAtMs: startedAt.getTime(),
   finishedAtMs: finishedAt?.getTime() ?? null,
 })
+
+/** How far a sweep is; null when it says nothing, or is over. */
+export async function readSweepProgress(
+  db: Database,
+  accountId: string,
+  { id, brokerId }: Pick<RunView, 'id' | 'brokerId'>,
+): Promise<SweepProgress | null> {
+  const { rows } = await sql<{ progress: SweepProgress | null }>`
+    select sweep_progress as progress from broker_status
+    where account_id = ${accountId} and broker_id = ${brokerId} and sweep_run_id = ${id} and sweep_outcome = 'running'`.execute(
+    db,
+  )
+  return rows[0]?.progress ?? null
+}

@@ -142,6 +142,7 @@ export function pagesWith(text: string): Readonly<Record<string, Page>> {
       moreDifferences: true,
       during: [],
       moreDuring: false,
+      progress: null,
     }),
     sweep: runPage({
       ...page,
@@ -150,6 +151,7 @@ export function pagesWith(text: string): Readonly<Record<string, Page>> {
       moreDifferences: false,
       during: [failed],
       moreDuring: true,
+      progress: null,
     }),
     plan: planPage({
       ...page,

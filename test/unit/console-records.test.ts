@@ -7,9 +7,11 @@ import { planPage } from '../../src/http/console/plan-page.ts'
 import { stepLines } from '../../src/http/console/plan-steps.ts'
 import { comparison } from '../../src/http/console/record-parts.ts'
 import { cursorOf, pageOf, parseCursor, parseNumericCursor } from '../../src/http/console/record-queries.ts'
-import { precise } from '../../src/http/console/runs-page.ts'
+import { precise, runPage } from '../../src/http/console/runs-page.ts'
+import type { SweepProgress } from '../../src/reconcile/sweep.ts'
 import type { DriftBucket } from '../../src/store/drift-chart.ts'
-import { difference, NOW_MS, pagesWith, plan } from '../helpers/console-records.ts'
+import type { RunView } from '../../src/store/runs-view.ts'
+import { difference, NOW_MS, pagesWith, plan, run } from '../helpers/console-records.ts'
 
 const textOf = (part: unknown): string => String(part)
 const shown = (page: Page): string => textOf(mainPart(page))
@@ -119,6 +121,15 @@ describe('a difference', () => {
     ],
     ['an object that was gone', { kind: 'missing', before: {}, after: { owner: 'us' } }, 'owner gone us'],
     ['what does not differ', { before: { enabled: true }, after: { enabled: true } }, 'enabled true the same'],
+    [
+      'logins',
+      {
+        kind: 'password',
+        before: { 'login over mqtt': 'rejected' },
+        after: { 'login over mqtt': 'accepted', 'login over smf': 'accepted' },
+      },
+      'What Before After the password was written again login over mqtt rejected accepted login over smf not known accepted',
+    ],
     ['nothing', { before: {}, after: {} }, 'There is nothing to compare.'],
   ])('shows %s before and after, side by side', (_what, changes, expected) => {
     expect(words(textOf(comparison(difference(changes))))).toContain(expected)
@@ -157,6 +168,33 @@ describe('steps', () => {
     expect(words(textOf(stepLines(lines)))).toBe(
       '+ Adds: Create queue q The object is wanted and was never created. + Adds: Queue q: add subscription a (b) ~ update qu…',
     )
+  })
+})
+
+describe('a sweep', () => {
+  const pageOfSweep = (changes: Partial<RunView>, progress: SweepProgress | null): string => {
+    const sweep = run({ kind: 'sweep', registrationId: null, ...changes })
+    const lists = { differences: [], moreDifferences: false, during: [], moreDuring: false }
+    return shown(runPage({ run: sweep, ...lists, progress, nowMs: NOW_MS, isAdministrator: true, offBecause: null }))
+  }
+
+  it.each<[string, Partial<RunView>, SweepProgress | null, string]>([
+    ['has begun', { finishedAtMs: null }, null, 'It has just begun.'],
+    [
+      'is under way',
+      { finishedAtMs: null },
+      { phase: 'reading the broker', done: 1200 },
+      'It reads the broker: 1,200 objects so far.',
+    ],
+    ['was cut off', {}, null, 'It ended before it could say.'],
+    ['is over', { detail: { objectsRead: 7, changed: 'odd' } }, null, 'Objects read 7 '],
+  ])('that %s says so', (_what, changes, progress, expected) => {
+    expect(words(pageOfSweep(changes, progress))).toContain(expected)
+  })
+
+  it('is read again while it is under way', () => {
+    expect(pageOfSweep({ finishedAtMs: null }, null)).toContain('data-live')
+    expect(pageOfSweep({}, null)).not.toContain('data-live')
   })
 })
 

@@ -148,7 +148,7 @@ function planCard(plan: Plan, index: number, nowMs: number): Html {
   return html`<section class="panel" aria-labelledby="${id}">
 <div class="panel-head"><h2 id="${id}">${registrationLink(registrationId)} <span class="on-broker">on ${brokerLink(brokerId)}</span></h2>
 <p class="chips">${refused === null ? '' : chip('bad', 'refused')} ${conflicts.length === 0 ? '' : chip('bad', counted(conflicts.length, 'conflict'))} ${held === 0 ? '' : chip('warn', `${held} held back`)} ${steps.length === 0 ? '' : chip('busy', counted(steps.length, 'step'))} <span class="faint">generation ${generation}</span></p></div>
-${refused === null ? '' : html`<p class="notice bad">Refused: ${refused.message}</p>`}
+${refused === null ? '' : html`<p class="notice bad">Refused: ${withCode(refused.message)}</p>`}
 ${conflicts.map((conflict) => html`<p class="notice bad">${capitalised(renderConflict(conflict))}</p>`)}
 ${planSteps(steps)}
 ${

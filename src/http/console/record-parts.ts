@@ -72,7 +72,8 @@ export const attributeWords = (name: string): string =>
   Object.hasOwn(MEMBER_WORDS, name) ? `${MEMBER_WORDS[name as keyof typeof MEMBER_WORDS]}s` : name
 
 const value = (item: unknown): Html => {
-  if (item === null || item === undefined) return html`<span class="faint">not set</span>`
+  if (item === undefined) return html`<span class="faint">not known</span>`
+  if (item === null) return html`<span class="faint">not set</span>`
   if (Array.isArray(item)) {
     if (item.length === 0) return html`<span class="faint">none</span>`
     return html`<ul class="members">${item.map((member) => html`<li><code>${plain(member)}</code></li>`)}</ul>`
@@ -82,6 +83,11 @@ const value = (item: unknown): Html => {
 
 const plain = (item: unknown): string => (typeof item === 'object' ? JSON.stringify(item) : String(item))
 
+const COLUMNS = {
+  state: ['What', 'Found on the broker', 'Should be'],
+  logins: ['What', 'Before', 'After the password was written again'],
+} as const
+
 /** Before and after side by side, with the column names that suit the kind. */
 export function comparison({ id, kind, before, after }: Pick<DriftView, 'id' | 'kind' | 'before' | 'after'>): Html {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
@@ -89,7 +95,7 @@ export function comparison({ id, kind, before, after }: Pick<DriftView, 'id' | '
   const wasGone = kind === 'missing'
   return table({
     caption: 'Before and after, side by side',
-    columns: [{ name: 'What' }, { name: 'Found on the broker' }, { name: 'Should be' }],
+    columns: COLUMNS[kind === 'password' ? 'logins' : 'state'].map((name) => ({ name })),
     rows: names.map((name, index) => {
       const isMember = Array.isArray(before[name]) || Array.isArray(after[name])
       if (!isMember && name in before && name in after && before[name] === after[name])
@@ -144,7 +150,7 @@ const MOST_CHARACTERS = 60
 
 function oneLine(item: unknown, ofMembers: string): Html {
   if (Array.isArray(item)) return html`${item.length} ${ofMembers}`
-  if (item === null || item === undefined) return html`<span class="faint">not set</span>`
+  if (item === null || item === undefined) return value(item)
   const text = plain(item)
   return html`<code>${text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text}</code>`
 }

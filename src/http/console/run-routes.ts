@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { notFound } from '../../domain/refusals.ts'
 import { readDrift } from '../../store/drift-view.ts'
 import { confirmWithdrawals } from '../../store/pairs.ts'
-import { type RunView, readRun, readRunsAfter } from '../../store/runs-view.ts'
+import { type RunView, readRun, readRunsAfter, readSweepProgress } from '../../store/runs-view.ts'
 import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
 import { collectPlans } from '../operations/collect-plans.ts'
@@ -70,9 +70,10 @@ export async function runPages(console: App, dependencies: HttpDependencies): Pr
       if (run === null) throw notFound('run', request.params.runId)
       const { brokerId, registrationId } = run
       const nowMs = now()
-      const [differences, during, offBecause] = await Promise.all([
+      const [differences, during, progress, offBecause] = await Promise.all([
         readDrift(db, { accountId, runId: run.id, limit: MOST_DIFFERENCES + 1 }),
         runsDuring(dependencies, accountId, run, nowMs),
+        run.finishedAtMs === null ? readSweepProgress(db, accountId, run) : null,
         offBecauseOf(db, accountId, {
           broker: brokerId,
           ...(registrationId !== null && { registration: registrationId }),
@@ -84,6 +85,7 @@ export async function runPages(console: App, dependencies: HttpDependencies): Pr
         moreDifferences: differences.length > MOST_DIFFERENCES,
         during: during.slice(0, MOST_RUNS),
         moreDuring: during.length > MOST_RUNS,
+        progress,
         nowMs,
         isAdministrator: viewerOf(request)?.isAdministrator ?? false,
         offBecause,

@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import type { SweepProgress } from '../../reconcile/sweep.ts'
 import type { DriftView } from '../../store/drift-view.ts'
 import type { RunView } from '../../store/runs-view.ts'
 import { CONSOLE } from './access.ts'
@@ -8,7 +9,7 @@ import { timeline } from './drift-page.ts'
 import type { Html, Page } from './page.ts'
 import { stepLines } from './plan-steps.ts'
 import { choices, type NamedBroker, olderLink } from './record-filters.ts'
-import { brokerLink, moment, registrationLink, runPath } from './record-parts.ts'
+import { brokerLink, moment, registrationLink, runPath, withCode } from './record-parts.ts'
 
 export const RUNS_PATH = `${CONSOLE}/runs`
 
@@ -196,6 +197,8 @@ export interface RunPageData {
   /** Of a sweep: runs of registrations on the broker while it ran. */
   readonly during: readonly RunView[]
   readonly moreDuring: boolean
+  /** Of a sweep that is under way. */
+  readonly progress: SweepProgress | null
   readonly nowMs: number
   readonly isAdministrator: boolean
   /** Why nothing can be done on the broker now; null: something can. */
@@ -208,7 +211,7 @@ export function runPage(data: RunPageData): Page {
   return {
     title: `Run ${run.id}`,
     section: 'runs',
-    ...(run.finishedAtMs === null ? { live: 'The run is under way.' } : {}),
+    ...(run.finishedAtMs === null ? { live: 'The sweep is under way.' } : {}),
     content: html`${pageHead({
       title: run.kind === 'sweep' ? `Sweep of broker ${brokerId}` : `Run of ${registrationId ?? brokerId}`,
       above: [{ name: 'Runs', path: RUNS_PATH }],
@@ -227,7 +230,7 @@ ${facts([
   ['Its id', html`<code>${run.id}</code>`],
 ])}
 </section>
-${run.error === null ? '' : html`<section aria-labelledby="error-title"><h2 id="error-title">Why it failed</h2><p class="notice bad">${run.error} <code>${run.errorCode ?? ''}</code></p></section>`}
+${run.error === null ? '' : html`<section aria-labelledby="error-title"><h2 id="error-title">Why it failed</h2><p class="notice bad">${withCode(run.error)} <code>${run.errorCode ?? ''}</code></p></section>`}
 ${run.kind === 'sweep' ? sweepSections(data) : writtenSections(run)}
 <section aria-labelledby="drift-title"><h2 id="drift-title">Differences it found or repaired</h2>
 ${timeline(differences, nowMs)}
@@ -285,13 +288,29 @@ const SWEEP_FACTS: readonly (readonly [name: string, words: string])[] = [
   ['loginsRefused', 'Logins refused'],
 ]
 
-function sweepSections({ run, during, moreDuring, nowMs }: RunPageData): Html {
+const PHASES: Readonly<Record<SweepProgress['phase'], readonly [doing: string, one: string, many: string]>> = {
+  'reading the store': ['It reads what should be there', 'registration', 'registrations'],
+  'reading the broker': ['It reads the broker', 'object', 'objects'],
+  reconciling: ['It reconciles what differs', 'registration', 'registrations'],
+  'logging in': ['It logs in with credentials whose turn has come', 'login', 'logins'],
+}
+
+/** What a sweep without a result does, or did. */
+function underWay({ run, progress }: RunPageData): string {
+  if (run.finishedAtMs !== null) return 'It ended before it could say.'
+  if (progress === null) return 'It has just begun.'
+  const [doing, one, many] = PHASES[progress.phase]
+  return `${doing}: ${counted(progress.done, one, many)} so far.`
+}
+
+function sweepSections(data: RunPageData): Html {
+  const { run, during, moreDuring, nowMs } = data
   const known = SWEEP_FACTS.flatMap(([name, words]) => {
     const found = run.detail[name]
     return typeof found === 'number' ? [[words, found.toLocaleString('en')] as const] : []
   })
   return html`<section aria-labelledby="sweep-title"><h2 id="sweep-title">What it read and how it ended</h2>
-${known.length === 0 ? html`<p class="empty">${run.finishedAtMs === null ? 'It is under way.' : 'It ended before it could say.'}</p>` : html`<div class="panel">${facts(known)}</div>`}
+${known.length === 0 ? html`<p class="empty">${underWay(data)}</p>` : html`<div class="panel">${facts(known)}</div>`}
 </section>
 <section aria-labelledby="during-title"><h2 id="during-title">Runs of registrations on this broker meanwhile</h2>
 ${runsTable(during, nowMs, 'None did anything.')}
