@@ -129,7 +129,7 @@ describe('a backup', () => {
   })
 })
 
-describe('a restore', () => {
+describe('a restore', { timeout: 120_000 }, () => {
   it('into a new data directory brings rows, secrets and the key ring back', async () => {
     const dataDirectory = join(await newDirectory(opened), 'data')
     const config = configOf({ KEYMESH_DATA_DIR: dataDirectory })
@@ -318,7 +318,7 @@ function withHeader(whole: Buffer, change: object): Buffer {
   return gzipSync(`${before}${JSON.stringify({ ...end, sha256 })}\n`)
 }
 
-describe('a restore is refused, with nothing written,', () => {
+describe('a restore is refused, with nothing written,', { timeout: 120_000 }, () => {
   it.each(Object.entries(REFUSALS))('for %s', async (_what, refusal) => {
     const path = join(await newDirectory(opened), 'given.backup')
     const whole = await readFile(file)
