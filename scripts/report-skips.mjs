@@ -50,11 +50,6 @@ const REASONS = [
     explains: ({ name }) => /disk is full/.test(name),
   },
   {
-    reason: 'KEYMESH_TEST_SOAK is not set',
-    holds: () => process.env.KEYMESH_TEST_SOAK === undefined,
-    explains: ({ file }) => file === 'test/soak/soak.test.ts',
-  },
-  {
     reason: 'KEYMESH_TEST_SEMP_URL is not set',
     holds: () => (process.env.KEYMESH_TEST_SEMP_URL ?? '') === '',
     explains: ({ file }) => file === 'test/contract/given-broker-port.test.ts',

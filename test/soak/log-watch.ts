@@ -11,8 +11,8 @@ export interface LogContext {
 export type LogLine = Readonly<Record<string, unknown>>
 
 const WARN = 40
-/** A machine that is busy with something else for as long as a lease: the job runs again, and nothing else follows. */
-const MOST_LOST_LOCKS = 5
+/** A machine that is busy with something else for seconds: the job runs again, or is found by the poll. */
+const MOST_STANDSTILLS = 5
 const MOST_KEPT = 50
 
 /** Reads the log of every service as it is written: keeps what nothing explains, and all of it in a file. */
@@ -24,7 +24,7 @@ export class LogWatch {
   warnings = 0
   readonly #file: WriteStream
   readonly #context: () => LogContext
-  #lostLocks = 0
+  #standstills = 0
 
   constructor(file: string, context: () => LogContext) {
     this.#file = createWriteStream(file)
@@ -39,8 +39,9 @@ export class LogWatch {
       const name = [line.event, line.code].filter((part) => part !== undefined).join(' ')
       this.warnings += 1
       this.counts.set(name, (this.counts.get(name) ?? 0) + 1)
-      if (isLostLock(line)) this.#lostLocks += 1
-      if (isLostLock(line) ? this.#lostLocks > MOST_LOST_LOCKS : !isExplained(line, this.#context())) this.#keep(text)
+      if (isStandstill(line)) this.#standstills += 1
+      if (isStandstill(line) ? this.#standstills > MOST_STANDSTILLS : !isExplained(line, this.#context()))
+        this.#keep(text)
     }
   }
 
@@ -67,12 +68,22 @@ const ALWAYS: ReadonlySet<string> = new Set(['SUPERSEDED', 'ALREADY_EXISTS', 'NO
 /** A job that stops in the middle. */
 const AT_RESTART: ReadonlySet<string> = new Set(['ABORTED', 'BROKER_CLOSED'])
 
-/** In the words of the queue's library, of the queue itself or of a job that could not be given back. */
-const isLostLock = ({ event, error, message }: LogLine): boolean =>
-  (event === 'queue.error' || event === 'job.failed') &&
-  LOST_LOCK.test(String(event === 'queue.error' ? error : message))
+function isStandstill({ event, error, message }: LogLine): boolean {
+  switch (event) {
+    case 'queue.error':
+      return LOST_LOCK.test(String(error))
+    case 'job.failed':
+      return LOST_LOCK.test(String(message))
+    case 'queue.missed':
+      return LATE_QUEUE.test(String(error))
+    default:
+      return false
+  }
+}
 
+/** In the words of the queue's library, of the queue itself or of a job that could not be given back. */
 const LOST_LOCK = /^(could not renew lock|Lock mismatch) for job /
+const LATE_QUEUE = /^the queue did not answer within /
 
 /** Whether a warning or an error is what one of the faults, or a restart, has to lead to. */
 export function isExplained(line: LogLine, { faultsOf, isRestarting }: LogContext): boolean {

@@ -3,11 +3,8 @@ import { createTestDatabase } from '../helpers/database.ts'
 import { shortSoak } from './settings.ts'
 import { runSoak } from './soak.ts'
 
-/** It needs a quiet machine: beside the other tests, what is late there is not late because of the service. */
-const ASKED = process.env.KEYMESH_TEST_SOAK !== undefined
-if (!ASKED) process.stdout.write('KEYMESH_TEST_SOAK is not set: the soak of a minute is skipped\n')
-
-describe.skipIf(!ASKED)('a minute of random life', () => {
+/** It runs alone: beside the other tests, what is late there is not late because of the service. */
+describe('a minute of random life', () => {
   it('leaves nothing wrong, on brokers, in the store, in the log and in memory', async () => {
     const database = await createTestDatabase()
     try {
