@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { type BackupSummary, backUp } from '../backup.ts'
+import type { BackupSummary } from '../backup.ts'
 import type { Context } from '../context.ts'
 import type { CommandDependencies } from './command.ts'
 import { explained } from './help.ts'
@@ -21,6 +21,7 @@ export function backupCommand(dependencies: CommandDependencies): Command {
     .option('--json', 'print one JSON document')
     .action(async (path: string, options: BackupOptions, command: Command) => {
       const output = dependencies.output(command)
+      const { backUp } = await import('../backup.ts')
       await dependencies.withContext(async (context) => {
         const summary = await backUp(context, path, passphraseFrom(context.config, options.passphraseEnv))
         if (output.json) output.document({ file: path, ...summary })

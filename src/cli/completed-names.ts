@@ -1,7 +1,5 @@
 import { z } from 'zod'
 import { type Process, toServiceAddress } from '../config.ts'
-import { ServiceClient } from '../operations/service-client.ts'
-import { openDatabase } from '../store/database.ts'
 
 export type CompletedNames = 'broker' | 'registration'
 
@@ -25,6 +23,7 @@ export async function completedNames(process: Pick<Process, 'env'>, what: Comple
 async function findNames(process: Pick<Process, 'env'>, what: CompletedNames): Promise<readonly string[]> {
   const address = toServiceAddress(process, {})
   if (address !== null) {
+    const { ServiceClient } = await import('../operations/service-client.ts')
     const client = new ServiceClient(address)
     try {
       const path = what === 'broker' ? ['status'] : ['registrations', 'status']
@@ -37,6 +36,7 @@ async function findNames(process: Pick<Process, 'env'>, what: CompletedNames): P
   }
   const { DATABASE_URL: connectionString, KEYMESH_ACCOUNT: account = 'default' } = process.env
   if (connectionString === undefined || connectionString === '') return []
+  const { openDatabase } = await import('../store/database.ts')
   const { db, close } = openDatabase({ connectionString, maxConnections: 1, onIdleError: () => undefined })
   try {
     const table = what === 'broker' ? 'brokers' : 'registrations'

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { type DemoStory, type DemoSummary, endedWell, keepRunning, runDemo } from '../demo/demo.ts'
+import type { DemoStory, DemoSummary } from '../demo/demo.ts'
 import type { CommandDependencies } from './command.ts'
 import { explained } from './help.ts'
 import { type Output, table } from './output.ts'
@@ -16,6 +16,7 @@ export function demoCommand(dependencies: CommandDependencies): Command {
     .option('--json', 'end with one line of JSON on standard output')
     .action(async (options: DemoOptions, command: Command) => {
       const output = dependencies.output(command)
+      const { endedWell, keepRunning, runDemo } = await import('../demo/demo.ts')
       const demo = await runDemo(storyOn(output), dependencies.signal)
       try {
         const good = endedWell(demo.summary)

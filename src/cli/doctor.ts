@@ -1,6 +1,5 @@
 import { Command } from 'commander'
 import { readEnv } from '../config.ts'
-import { diagnose } from '../doctor/doctor.ts'
 import type { Finding, Outcome } from '../doctor/finding.ts'
 import type { CommandDependencies } from './command.ts'
 import { explained } from './help.ts'
@@ -13,6 +12,7 @@ export function doctorCommand(dependencies: CommandDependencies): Command {
     .action(async (_options: object, command: Command) => {
       const output = dependencies.output(command)
       const counts: Record<Outcome, number> = { ok: 0, warning: 0, problem: 0, skipped: 0 }
+      const { diagnose } = await import('../doctor/doctor.ts')
       const findings = diagnose({
         process: readEnv(),
         nodeVersion: process.version,

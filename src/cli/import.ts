@@ -1,8 +1,7 @@
 import { Command } from 'commander'
 import { InvalidInputError, problemLine } from '../domain/errors.ts'
 import type { PortalFile } from '../domain/portal-file.ts'
-import { parsePortalFile } from '../portal-file/parse-portal-file.ts'
-import { type ImportOptions, importPortalFile } from '../store/import-portal-file.ts'
+import type { ImportOptions } from '../store/import-portal-file.ts'
 import { cryptoRandom } from '../store/random-source.ts'
 import type { CommandDependencies } from './command.ts'
 import { explained } from './help.ts'
@@ -36,6 +35,8 @@ export function importCommand(dependencies: CommandDependencies): Command {
       }
       const { file, changes, raised } = await dependencies.withContext(async (context) => {
         const { db, sealer, accountId, config } = context
+        const { parsePortalFile } = await import('../portal-file/parse-portal-file.ts')
+        const { importPortalFile } = await import('../store/import-portal-file.ts')
         output.progress(`reading ${path}`)
         const file = await parsePortalFile(path, { env: (name) => config.secretFromEnvironment(name)?.reveal() })
         const importing = { db, sealer, random: cryptoRandom, nowMs: context.now }

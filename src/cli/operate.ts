@@ -1,8 +1,6 @@
 import type { Command } from 'commander'
 import { InvalidInputError } from '../domain/errors.ts'
-import { HttpOperations } from '../operations/http-operations.ts'
 import type { Operations } from '../operations/operations.ts'
-import { StoreOperations } from '../operations/store-operations.ts'
 import type { CommandDependencies } from './command.ts'
 import { HOST } from './first-administrator.ts'
 
@@ -15,10 +13,12 @@ export async function operate<Result>(
   const address = dependencies.service?.(command) ?? null
   try {
     if (address === null) {
+      const { StoreOperations } = await import('../operations/store-operations.ts')
       return await dependencies.withContext((context) =>
         work(new StoreOperations({ ...context, who: HOST }), context.now),
       )
     }
+    const { HttpOperations } = await import('../operations/http-operations.ts')
     const operations = new HttpOperations(address)
     try {
       return await work(operations, Date.now)

@@ -59,7 +59,8 @@ const silence: Progress = { show: () => undefined, end: () => undefined }
 
 /** The library keeps what is printed meanwhile apart from the line that moves. */
 function progressOn(stream: Stream, { colour }: { readonly colour: boolean }): Progress {
-  if (stream.isTTY !== true || !(stream instanceof WriteStream)) return silence
+  // A terminal that has no width, as one of a script may not, has no place for a line that moves.
+  if (stream.isTTY !== true || !(stream instanceof WriteStream) || !(stream.columns > 0)) return silence
   let spinner: Ora | null = null
   return {
     show: (text) => {

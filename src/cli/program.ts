@@ -1,6 +1,5 @@
 import { Command, CommanderError } from 'commander'
 import { asksForNoColour, readEnv, toConfig, toServiceAddress } from '../config.ts'
-import { openContext } from '../context.ts'
 import { codeOf, InvalidInputError, KeymeshError } from '../domain/errors.ts'
 import { databaseTrouble } from '../store/database-trouble.ts'
 import { adoptCommand } from './adopt.ts'
@@ -46,6 +45,8 @@ export async function runCommandLine(argv: readonly string[], given: Streams): P
   }
   const dependencies: CommandDependencies = {
     withContext: async (work) => {
+      // Loaded when it is needed: help and completion answer at once.
+      const { openContext } = await import('../context.ts')
       const context = await openContext(toConfig(environment))
       try {
         return await work(context)

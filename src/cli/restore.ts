@@ -1,7 +1,6 @@
 import { Command } from 'commander'
-import { checkBackup } from '../backup.ts'
 import { readEnv, toConfig } from '../config.ts'
-import { type RestoreReport, restore, shownKeyRing } from '../restore.ts'
+import type { RestoreReport } from '../restore.ts'
 import type { CommandDependencies } from './command.ts'
 import { explained } from './help.ts'
 import { passphraseFrom } from './options.ts'
@@ -27,6 +26,7 @@ export function restoreCommand(dependencies: CommandDependencies): Command {
         await check(path, output)
         return
       }
+      const { restore, shownKeyRing } = await import('../restore.ts')
       const config = toConfig(readEnv())
       const passphrase = passphraseFrom(config, options.passphraseEnv)
       if (options.showKeys === true) {
@@ -57,6 +57,7 @@ The brokers went on after the backup was made, so every account is paused: look 
 }
 
 async function check(path: string, output: Output): Promise<void> {
+  const { checkBackup } = await import('../backup.ts')
   const { header: _, ...summary } = await checkBackup(path)
   if (output.json) output.document({ file: path, ...summary })
   const { createdAt, rows, tables, schemaVersion, sealedWith, holdsKeyRing } = summary

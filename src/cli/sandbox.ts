@@ -4,8 +4,8 @@ import Table from 'cli-table3'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { PROTOCOLS } from '../domain/catalogue.ts'
 import { errorLine, InvalidInputError, KeymeshError } from '../domain/errors.ts'
-import { ALL_LOGIN_PORTS, type LoginPorts } from '../sandbox/login/login-listeners.ts'
-import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts'
+import type { LoginPorts } from '../sandbox/login/login-listeners.ts'
+import type { Sandbox } from '../sandbox/sandbox.ts'
 import { FULL_PAGES } from '../sandbox/semp-paging.ts'
 import { explained } from './help.ts'
 
@@ -122,6 +122,7 @@ async function runSandbox(flags: SandboxFlags, dependencies: SandboxCommandDepen
   const logins = loginPorts(flags)
   // Registered first: a signal that comes while the brokers start ends them too.
   const stopped = dependencies.untilStopped()
+  const { startSandbox } = await import('../sandbox/sandbox.ts')
   await using sandbox = await startSandbox({
     brokers: logins.map((ports) => ({ logins: ports })),
     host: flags.host,
@@ -152,7 +153,6 @@ function loginPorts({ brokers, logins, loginPort }: SandboxFlags): readonly Logi
   }
   return Array.from({ length: brokers }, (_, broker) => {
     if (!logins) return {}
-    if (loginPort === 0) return ALL_LOGIN_PORTS
     return Object.fromEntries(PROTOCOLS.map((protocol, index) => [protocol, portOf(broker, index)]))
   })
 }

@@ -1,7 +1,6 @@
 import { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { Disposer } from '../disposer.ts'
-import { openQueue, startApi, startHealth, startScheduler, startWorkerRole, watchProcess } from '../roles.ts'
 import type { CommandDependencies } from './command.ts'
 import { createFirstAdministrator } from './first-administrator.ts'
 import { explained } from './help.ts'
@@ -31,6 +30,9 @@ the others or to the next start.`,
 
 /** Runs the roles until the signal; answers why it ended early, or null. */
 async function serve(context: Context, signal: AbortSignal, output: Output): Promise<Error | null> {
+  const { openQueue, startApi, startHealth, startScheduler, startWorkerRole, watchProcess } = await import(
+    '../roles.ts'
+  )
   const { config, log } = context
   const running = new Disposer()
   try {
