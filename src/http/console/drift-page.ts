@@ -2,26 +2,12 @@ import { html } from 'hono/html'
 import type { DriftBucket, DriftSpan, OpenDrift } from '../../store/drift-chart.ts'
 import type { DriftView } from '../../store/drift-view.ts'
 import { CONSOLE } from './access.ts'
-import { actionButton, forAdministrators } from './action-button.ts'
-import { counted, facts, number, pageHead, when, withQuery } from './components.ts'
+import { counted, number, pageHead, withQuery } from './components.ts'
 import { bucketName, driftChart } from './drift-chart.ts'
+import { timeline } from './drift-timeline.ts'
 import type { Html, Page } from './page.ts'
 import { choices, type NamedBroker, olderLink } from './record-filters.ts'
-import {
-  brokerLink,
-  comparison,
-  dayName,
-  driftKind,
-  driftOutcome,
-  driftPath,
-  inShort,
-  kindWords,
-  moment,
-  objectName,
-  reasonSentence,
-  registrationLink,
-  runPath,
-} from './record-parts.ts'
+import { driftKind } from './record-parts.ts'
 
 export const DRIFT_PATH = `${CONSOLE}/drift`
 
@@ -135,141 +121,4 @@ function timelineTitle({ span, from, open }: DriftQuery): string {
   const which = open === '1' ? 'Open differences' : 'Timeline'
   if (from === undefined) return which
   return `${which}, detected ${span === '24h' ? '' : 'on '}${bucketName({ fromMs: from }, span)} UTC`
-}
-
-/** By day, the newest first; each entry opens to what was before and after. */
-export function timeline(differences: readonly DriftView[], nowMs: number): Html {
-  if (differences.length === 0) return html`<p class="empty">No difference is on record here.</p>`
-  const days = byDay(differences)
-  return html`<div class="timeline">${[...days].map(
-    ([day, entries]) => html`<h3>${day}</h3>
-<ol>
-${entries.map((entry) => timelineEntry(entry, nowMs))}
-</ol>
-`,
-  )}</div>`
-}
-
-function byDay(differences: readonly DriftView[]): ReadonlyMap<string, readonly DriftView[]> {
-  const days = new Map<string, DriftView[]>()
-  for (const difference of differences) {
-    const day = dayName(difference.detectedAtMs)
-    days.set(day, [...(days.get(day) ?? []), difference])
-  }
-  return days
-}
-
-function timelineEntry(difference: DriftView, nowMs: number): Html {
-  const { id, brokerId, registrationId, kind, detectedAtMs } = difference
-  const iso = new Date(detectedAtMs).toISOString()
-  return html`<li id="drift-${id}" class="entry">
-<details id="drift-${id}-more">
-<summary><time datetime="${iso}">${iso.slice(11, 19)}</time>
-<span class="entry-what">${driftKind(kind)} <span class="entry-object">${objectName(difference)}</span></span>
-<span class="entry-short">${inShort(difference)}</span>
-<span class="entry-outcome">${driftOutcome(difference)}</span></summary>
-<div class="entry-more">
-<p>${reasonSentence(difference.reason)} ${whatHappened(difference, nowMs)}</p>
-${comparison(difference)}
-</div>
-</details>
-<p class="entry-where">on ${brokerLink(brokerId)} <span aria-hidden="true">·</span> ${registrationLink(registrationId)} <span aria-hidden="true">·</span> <a href="${driftPath(id)}" aria-label="Details of the difference ${id}: ${kindWords(difference.objectKind)} ${difference.objectName}">details</a></p>
-</li>
-`
-}
-
-function whatHappened({ action, lastSeenAtMs, repairedAtMs, repairedByRunId }: DriftView, nowMs: number): Html {
-  if (repairedAtMs !== null) {
-    const what = action === 'repaired' ? 'Repaired' : 'No longer there'
-    const run = repairedByRunId === null ? '' : html` in <a href="${runPath(repairedByRunId)}">this run</a>`
-    return html`${what} ${when(repairedAtMs, nowMs)}${run}.`
-  }
-  switch (action) {
-    case 'held':
-      return html`The repair is held back by the broker’s policy; last seen ${when(lastSeenAtMs, nowMs)}.`
-    case 'failed':
-      return html`The repair failed; last seen ${when(lastSeenAtMs, nowMs)}.`
-    default:
-      return html`It is reported and left as it is; last seen ${when(lastSeenAtMs, nowMs)}.`
-  }
-}
-
-export interface DifferencePageData {
-  readonly difference: DriftView
-  readonly nowMs: number
-  readonly isAdministrator: boolean
-  /** Why nothing can be done on the broker now; null: something can. */
-  readonly offBecause: string | null
-}
-
-/** Conflicts that end when a person says that the object is ours. */
-export const ADOPTABLE: ReadonlySet<string> = new Set(['foreign-username', 'foreign-object'])
-
-/** One difference with all that is known of it. */
-export function differencePage({ difference, nowMs, isAdministrator, offBecause }: DifferencePageData): Page {
-  const { id, brokerId, registrationId, objectKind, kind, reason, runId, repairedByRunId } = difference
-  const off = forAdministrators(isAdministrator) ?? offBecause
-  const isOpen = difference.repairedAtMs === null
-  const values = { broker: brokerId, ...(registrationId === null ? {} : { registration: registrationId }) }
-  const whom = registrationId === null ? `broker ${brokerId}` : `registration ${registrationId} on broker ${brokerId}`
-  return {
-    title: `Difference ${id}`,
-    section: 'drift',
-    live: isOpen ? 'This difference is open.' : 'This difference is settled.',
-    content: html`${pageHead({
-      title: `${kindWords(objectKind)} ${difference.objectName}`,
-      above: [{ name: 'Drift', path: DRIFT_PATH }],
-      beside: html`${driftKind(kind)} ${driftOutcome(difference)}`,
-      lede: html`${reasonSentence(reason)} ${whatHappened(difference, nowMs)}`,
-      actions: html`<a class="button" href="${withQuery(`${CONSOLE}/plan`, values)}">Plan</a>${actionButton({
-        id: 'reconcile',
-        label: 'Reconcile now',
-        path: `${CONSOLE}/plan/reconcile`,
-        values: { ...values, back: driftPath(id) },
-        asks: {
-          question: `Reconcile ${whom} now?`,
-          explanation:
-            'Keymesh reads the broker and writes what differs. What would drop live clients is held back unless the broker’s policy lets it run.',
-        },
-        offBecause: isOpen ? off : 'It is settled.',
-      })}${
-        ADOPTABLE.has(reason)
-          ? actionButton({
-              id: 'adopt',
-              label: 'Adopt',
-              look: 'danger',
-              path: `${driftPath(id)}/adopt`,
-              asks: {
-                question: `Adopt the ${kindWords(objectKind)} ${difference.objectName}?`,
-                explanation:
-                  objectKind === 'clientUsername'
-                    ? 'It becomes ours: the next run changes it and writes the stored password, which locks out whoever used it before.'
-                    : 'It becomes ours: the next run changes it to what Keymesh wants, and a withdrawal removes it.',
-              },
-              offBecause: isOpen ? off : 'It is settled.',
-            })
-          : ''
-      }`,
-    })}
-<section class="panel" aria-labelledby="facts-title"><h2 id="facts-title" class="visually-hidden">Facts</h2>
-${facts([
-  ['Broker', brokerLink(brokerId)],
-  ['Registration', registrationLink(registrationId)],
-  ['Detected', html`${moment(difference.detectedAtMs)}, in <a href="${runPath(runId)}">this run</a>`],
-  ['Last seen', moment(difference.lastSeenAtMs)],
-  [
-    'Repaired or gone',
-    difference.repairedAtMs === null
-      ? html`<span class="faint">not yet</span>`
-      : html`${moment(difference.repairedAtMs)}${repairedByRunId === null ? '' : html`, in <a href="${runPath(repairedByRunId)}">this run</a>`}`,
-  ],
-])}
-</section>
-<section aria-labelledby="comparison-title">
-<h2 id="comparison-title">Before and after</h2>
-${kind === 'missing' ? html`<p>The broker did not have the object any more. This is what it should be.</p>` : ''}
-${kind === 'password' ? html`<p>A broker never tells a password; logins say whether it is right. No password is on record here.</p>` : ''}
-${comparison(difference)}
-</section>`,
-  }
 }

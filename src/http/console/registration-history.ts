@@ -5,7 +5,7 @@ import type { RunView } from '../../store/runs-view.ts'
 import { chip, counted, when } from './components.ts'
 import type { Html } from './page.ts'
 import { brokerLink, driftKind, driftOutcome, driftPath, objectName, runPath } from './record-parts.ts'
-import { runOutcome } from './runs-page.ts'
+import { runOutcome } from './runs-table.ts'
 
 /** Something that happened to a registration. */
 export type HistoryEntry =

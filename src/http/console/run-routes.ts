@@ -17,7 +17,8 @@ import { counted } from './components.ts'
 import { leaveNotice, type Notice } from './notices.ts'
 import { planPage } from './plan-page.ts'
 import { back, cursorOf, cursorText, named, oneOfThese, pageOf, parseCursor } from './record-queries.ts'
-import { runPage, runsPage } from './runs-page.ts'
+import { runPage } from './run-page.ts'
+import { runsPage } from './runs-page.ts'
 import { seeOther, sendPage, viewerOf } from './send-page.ts'
 
 const PAGE_SIZE = 50
