@@ -130,6 +130,18 @@ export const METRICS = {
     from: 'process',
     labels: [...BROKER, 'protocol', 'outcome', 'reason'],
   },
+  keymesh_logins_rejected: {
+    type: 'gauge',
+    help: 'Live credentials whose last login the broker refused: rejected, disabled, or the message VPN is unknown or down.',
+    from: 'store',
+    labels: [...BROKER, 'protocol'],
+  },
+  keymesh_broker_accepts_anything: {
+    type: 'gauge',
+    help: 'Whether the broker accepted a wrong password when it was last tried: 1 or 0.',
+    from: 'store',
+    labels: [...BROKER, 'protocol'],
+  },
   keymesh_login_controls_total: {
     type: 'counter',
     help: 'What logins with a wrong password came to: refused, as it should be, accepts-anything, not-verified.',

@@ -61,6 +61,10 @@ export function storeGauges(metrics: Metrics, read: () => Promise<MetricsView | 
       metrics.set('keymesh_drift_open', { account, broker, kind }, open)
       metrics.set('keymesh_drift_oldest_age_seconds', { account, broker, kind }, oldestSeconds)
     }
+    for (const { account, broker, protocol, rejected, acceptsAnything } of view.logins) {
+      metrics.set('keymesh_logins_rejected', { account, broker, protocol }, rejected)
+      metrics.set('keymesh_broker_accepts_anything', { account, broker, protocol }, acceptsAnything ? 1 : 0)
+    }
     for (const { account, credentials, apiTokens, nextExpirySeconds, followedAtSeconds } of view.accounts) {
       for (const within of TIMES) {
         metrics.set('keymesh_credentials_expiring', { account, within }, credentials[within])

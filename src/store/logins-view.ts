@@ -36,14 +36,14 @@ interface Row extends Omit<LoginView, 'checkedAtMs' | 'control'> {
 }
 
 /** Of a row `b` of `brokers`: it exposes the protocol, and logins over it are on. */
-const proves = (protocol: RawBuilder<unknown>) => sql<boolean>`(
+export const provesOver = (protocol: RawBuilder<unknown>) => sql<boolean>`(
   b.messaging -> 'protocols' @> jsonb_build_array(jsonb_build_object('protocol', ${protocol}))
   and coalesce(b.messaging -> 'logins' -> 'off' <> '"all"', true)
   and not coalesce(b.messaging -> 'logins' -> 'off' ? ${protocol}, false))`
 
 /** Verdicts that say something of today: of live credentials in their present version, where they are wanted. */
-const present = sql`login_verdicts v
-  join brokers b on b.account_id = v.account_id and b.id = v.broker_id and ${proves(sql`v.protocol`)}
+export const presentVerdicts = sql`login_verdicts v
+  join brokers b on b.account_id = v.account_id and b.id = v.broker_id and ${provesOver(sql`v.protocol`)}
   join credentials c on c.account_id = v.account_id and c.registration_id = v.registration_id
     and c.consumer_key = v.consumer_key and c.secret_version = v.credential_version and c.retired_at is null
   join pairs p on p.account_id = v.account_id and p.registration_id = v.registration_id and p.broker_id = v.broker_id
@@ -65,13 +65,13 @@ export async function viewLogins(
     select v.broker_id as "brokerId", v.registration_id as "registrationId", v.consumer_key as "consumerKey", v.protocol,
       v.outcome, v.reason, v.detail, v.checked_at as "checkedAt", n.outcome as control, n.detail as "controlDetail",
       n.checked_at as "controlAt"
-    from ${present}
+    from ${presentVerdicts}
     left join login_controls n on n.account_id = v.account_id and n.broker_id = v.broker_id and n.protocol = v.protocol
     where ${matches(filter)}
     order by v.broker_id, v.registration_id, v.consumer_key, v.protocol
     limit ${page.limit} offset ${page.offset}`.execute(db)
   const counted = await sql<{ count: number }>`
-    select count(*) as count from ${present} where ${matches(filter)}`.execute(db)
+    select count(*) as count from ${presentVerdicts} where ${matches(filter)}`.execute(db)
   return { logins: rows.map(toView), count: counted.rows[0]?.count ?? 0 }
 }
 
@@ -121,7 +121,7 @@ export async function sumLoginsByProtocol(
       select b.id as broker_id, exposed.protocol from brokers b
       cross join lateral (
         select each ->> 'protocol' as protocol from jsonb_array_elements(b.messaging -> 'protocols') each) exposed
-      where b.account_id = ${accountId} and ${some(sql`b.id`)} and ${proves(sql`exposed.protocol`)}
+      where b.account_id = ${accountId} and ${some(sql`b.id`)} and ${provesOver(sql`exposed.protocol`)}
     )
     select sums.broker_id as broker, sums.protocol, outcome, count from (
       select v.broker_id, v.protocol, v.outcome, count(*) as count

@@ -1,6 +1,8 @@
 import { sql, type Transaction } from 'kysely'
+import { standingOf, VERDICT_OUTCOMES } from '../domain/verdict.ts'
 import type { PairState } from '../reconcile/store-port.ts'
 import type { Database } from './database.ts'
+import { presentVerdicts, provesOver } from './logins-view.ts'
 import { pausedAccount, pausedPair } from './pause.ts'
 import type { Schema } from './schema.ts'
 
@@ -8,6 +10,7 @@ import type { Schema } from './schema.ts'
 export interface MetricsView {
   readonly brokers: readonly BrokerFigures[]
   readonly drift: readonly DriftFigures[]
+  readonly logins: readonly LoginFigures[]
   readonly accounts: readonly AccountFigures[]
 }
 
@@ -36,6 +39,16 @@ export interface DriftFigures {
   readonly oldestSeconds: number
 }
 
+/** Of one broker over one protocol, once a wrong password was tried or a login was refused. */
+export interface LoginFigures {
+  readonly account: string
+  readonly broker: string
+  readonly protocol: string
+  /** Live credentials whose last login the broker refused in its own words. */
+  readonly rejected: number
+  readonly acceptsAnything: boolean
+}
+
 /** Each time counts what ends within the shorter ones too. */
 export interface Expiring {
   readonly '1d': number
@@ -56,7 +69,12 @@ export interface AccountFigures {
 export async function readMetricsView(db: Database, timeoutMs: number): Promise<MetricsView> {
   return db.transaction().execute(async (trx) => {
     await sql`select set_config('statement_timeout', ${String(Math.round(timeoutMs))}, true)`.execute(trx)
-    return { brokers: await brokers(trx), drift: await drift(trx), accounts: await accounts(trx) }
+    return {
+      brokers: await brokers(trx),
+      drift: await drift(trx),
+      logins: await logins(trx),
+      accounts: await accounts(trx),
+    }
   })
 }
 
@@ -93,6 +111,25 @@ async function drift(trx: Transaction<Schema>): Promise<readonly DriftFigures[]>
     from drift where repaired_at is null group by 1, 2, 3`.execute(trx)
   return rows
 }
+
+async function logins(trx: Transaction<Schema>): Promise<readonly LoginFigures[]> {
+  const { rows } = await sql<LoginFigures>`
+    with rejected as (
+      select v.account_id, v.broker_id, v.protocol, count(*) as total from ${presentVerdicts}
+      where v.outcome = any(${REJECTED}) group by 1, 2, 3
+    )
+    select account_id as account, broker_id as broker, protocol, coalesce(r.total, 0) as rejected,
+      coalesce(n.outcome = 'accepts-anything', false) as "acceptsAnything"
+    from (
+      select n.account_id, n.broker_id, n.protocol, n.outcome from login_controls n
+      join brokers b on b.account_id = n.account_id and b.id = n.broker_id and ${provesOver(sql`n.protocol`)}
+    ) n
+    full join rejected r using (account_id, broker_id, protocol)
+    order by 1, 2, 3`.execute(trx)
+  return rows
+}
+
+const REJECTED = VERDICT_OUTCOMES.filter((outcome) => standingOf(outcome) === 'rejected')
 
 const within = (table: string) => sql`jsonb_build_object(
   '1d', count(*) filter (where ${sql.ref(`${table}.expires_at`)} <= now() + interval '1 day'),

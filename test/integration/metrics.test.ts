@@ -37,6 +37,9 @@ beforeAll(async () => {
   await queue.enqueue.pairs([mesh.pair(APP, 1)], 'poll')
   await sql`update broker_status set health = 'open', failures = 6, retry_at = now() + interval '1 minute'
     where broker_id = ${mesh.key(0).brokerId}`.execute(mesh.context.db)
+  await sql`update login_verdicts set outcome = 'disabled' where broker_id = ${mesh.key(0).brokerId}`.execute(
+    mesh.context.db,
+  )
 }, 60_000)
 afterAll(async () => {
   await stop()
@@ -88,6 +91,8 @@ describe('a scrape', () => {
     })
     expect(value('keymesh_login_verdicts_total', { protocol: 'mqtt', outcome: 'accepted' })).toBeGreaterThanOrEqual(2)
     expect(value('keymesh_login_controls_total', { protocol: 'mqtt', outcome: 'refused' })).toBe(1)
+    expect(value('keymesh_logins_rejected', { protocol: 'mqtt' })).toBe(1)
+    expect(value('keymesh_broker_accepts_anything', { protocol: 'mqtt' })).toBe(0)
     expect(value('keymesh_semp_requests_total', { method: 'POST', kind: 'clientUsername', code: 'ok' })).toBe(2)
     expect(sumOf(samples, 'keymesh_drift_repair_duration_seconds_count', { ...first, kind: 'missing' })).toBe(1)
     expect(sumOf(samples, 'keymesh_semp_request_duration_seconds_sum', { ...first })).toBeGreaterThan(0)

@@ -125,6 +125,37 @@ describe.each(engineCases())('the queue on $engine', ({ skip, start }) => {
       await recorder.close()
     })
 
+    it('tells how much waits in several queues, and since when', async () => {
+      const fromMs = Date.now()
+      const key = { accountId: accountId('acme'), brokerId: brokerId(`b${broker}`) }
+      await enqueue.sweep(key, 'sweep', 60_000)
+      const backlogOf = async (name: string) =>
+        (await backend.backlog([name, 'nothing-here'])).find((each) => each.queue === name)
+      expect(await backlogOf(queue.name)).toMatchObject({ waiting: 0, delayed: 1, waitingSinceMs: null })
+      await enqueue.pairs(pairs('p1', 'p2'), 'on-demand')
+      const { waitingSinceMs, ...counts } = (await backlogOf(queue.name)) ?? { waitingSinceMs: null }
+      expect(counts).toEqual({ queue: queue.name, waiting: 2, active: 0, delayed: 1, failed: 0 })
+      expect(waitingSinceMs).toBeGreaterThanOrEqual(fromMs)
+      expect(waitingSinceMs).toBeLessThanOrEqual(Date.now())
+      await enqueue.sweep(key, 'operator')
+      const recorder = work(() => DONE)
+      await eventually(() => expect(recorder.ran).toHaveLength(3))
+      await eventually(async () => expect((await backlogOf(queue.name))?.waitingSinceMs ?? null).toBeNull())
+      await recorder.close()
+    })
+
+    it('carries the trace of who asks in the job, and nothing that is none', async () => {
+      const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+      const asking = (current: string) =>
+        createEnqueuer({ backend, now: Date.now, onMissed: (_what, error) => missed.push(error), trace: () => current })
+      await asking(trace).pairs(pairs('p1'), 'on-demand')
+      await asking('p1 and its secret').pairs(pairs('p2'), 'on-demand')
+      expect(missed.splice(0)).toMatchObject([{ code: 'JOB_PAYLOAD' }])
+      const recorder = work(() => DONE)
+      await eventually(() => expect(recorder.jobs.map(({ data }) => data)).toMatchObject([{ trace }]))
+      await recorder.close()
+    })
+
     it('runs once more after a run during which the pair was asked for, however often', async () => {
       let open = (): void => undefined
       const gate = new Promise<void>((resolve) => {

@@ -60,7 +60,7 @@ describe('metrics of the store', () => {
         followedAtSeconds: null,
       },
     ]
-    const views = [{ brokers: [BROKER], drift: [], accounts }, null]
+    const views = [{ brokers: [BROKER], drift: [], logins: [], accounts }, null]
     metrics.read(
       'store',
       storeGauges(metrics, async () => views.shift() ?? null),
