@@ -1,3 +1,8 @@
+import type { Command } from 'commander'
+import { helpOf } from '../src/cli/help.ts'
+import { createOutput } from '../src/cli/output.ts'
+import { createProgram } from '../src/cli/program.ts'
+import { pathOf, worksRemotely } from '../src/cli/service-option.ts'
 import { settings } from '../src/config.ts'
 import { LOG_EVENTS } from '../src/observability/log-events.ts'
 import { metricDefinitions } from '../src/observability/metric-definitions.ts'
@@ -14,10 +19,36 @@ export interface DocumentTable {
 
 export const DOCUMENT_TABLES: readonly DocumentTable[] = [
   { document: 'docs/configuration.md', name: 'settings', render: settingsTable },
+  { document: 'docs/command-line.md', name: 'commands', render: commandsTable },
   { document: 'docs/client-profiles.md', name: 'client profiles', render: clientProfilesTable },
   { document: 'docs/metrics.md', name: 'metrics', render: metricsTable },
   { document: 'docs/operations.md', name: 'log events', render: logEventsTable },
 ]
+
+function commandsTable(): string {
+  const nowhere = { write: () => true }
+  const program = createProgram(
+    {
+      withContext: () => Promise.reject(new Error('a table runs no command')),
+      output: () => createOutput({ out: nowhere, err: nowhere }, { json: true }),
+      exitWith: () => undefined,
+      signal: new AbortController().signal,
+    },
+    { out: nowhere, err: nowhere },
+  )
+  const rows = leavesOf(program)
+    .filter((command) => command.name() !== 'complete')
+    .map((command) => {
+      const exit = helpOf(command)?.exit
+      const words = [pathOf(command), ...command.registeredArguments.map((each) => each.name().toUpperCase())]
+      const remotely = yesOrNo(worksRemotely(command))
+      return [`\`keymesh ${words.join(' ')}\``, command.description(), remotely, exit?.[0] ?? '', exit?.[1] ?? '']
+    })
+  return markdownTable(['Command', 'What it does', 'On a service', 'Exit status 0', 'Exit status 1'], rows)
+}
+
+const leavesOf = (command: Command): readonly Command[] =>
+  command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf)
 
 function metricsTable(): string {
   const rows = metricDefinitions.map(({ name, type, labels, from, help }) => [

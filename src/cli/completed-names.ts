@@ -8,20 +8,23 @@ const PATIENCE_MS = 1_500
 const MAX_NAMES = 200
 
 /** Of a service or a database that is named in the environment; an embedded database is not started for it. */
-export async function completedNames(process: Pick<Process, 'env'>, what: CompletedNames): Promise<readonly string[]> {
+export async function completedNames(
+  environment: Pick<Process, 'env'>,
+  what: CompletedNames,
+): Promise<readonly string[]> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<readonly string[]>((resolve) => {
     timer = setTimeout(() => resolve([]), PATIENCE_MS)
   })
   try {
-    return await Promise.race([findNames(process, what), late])
+    return await Promise.race([findNames(environment, what), late])
   } finally {
     clearTimeout(timer)
   }
 }
 
-async function findNames(process: Pick<Process, 'env'>, what: CompletedNames): Promise<readonly string[]> {
-  const address = toServiceAddress(process, {})
+async function findNames(environment: Pick<Process, 'env'>, what: CompletedNames): Promise<readonly string[]> {
+  const address = toServiceAddress(environment, {})
   if (address !== null) {
     const { ServiceClient } = await import('../operations/service-client.ts')
     const client = new ServiceClient(address)
@@ -34,7 +37,7 @@ async function findNames(process: Pick<Process, 'env'>, what: CompletedNames): P
       await client.close()
     }
   }
-  const { DATABASE_URL: connectionString, KEYMESH_ACCOUNT: account = 'default' } = process.env
+  const { DATABASE_URL: connectionString, KEYMESH_ACCOUNT: account = 'default' } = environment.env
   if (connectionString === undefined || connectionString === '') return []
   const { openDatabase } = await import('../store/database.ts')
   const { db, close } = openDatabase({ connectionString, maxConnections: 1, onIdleError: () => undefined })
