@@ -259,11 +259,25 @@ describe('a fact', () => {
     expect(receiver.posts).toEqual([])
   })
 
-  it('is told to those who asked for its kind, of its account, and are switched on', async () => {
-    const { db, sealer } = mesh.context
+  it('of any kind is told to nobody of another account', async () => {
+    const { db } = mesh.context
     await sql`insert into accounts (id, name) values ('other', 'other') on conflict do nothing`.execute(db)
+    await endpoint(NOTIFICATION_KINDS, { account: 'other' as AccountId })
+    await drift(1, 'held')
+    await recordFailures()
+    await recordSuccess(db, mesh.key())
+    const { rows } = await sql<{ state: string }>`select state from access_requests`.execute(db)
+    await sql`update access_requests set state = 'PENDING_APPROVAL'`.execute(db)
+    await sql`update access_requests set state = ${rows[0]?.state ?? 'LIVE'}`.execute(db)
+    await sql`update credentials set expires_at = ${new Date(nowMs + HOUR_MS)}`.execute(db)
+    await noticeExpiring(db, nowMs, 2 * HOUR_MS)
+    await sql`update credentials set expires_at = null`.execute(db)
+    expect(await db.selectFrom('notifications').selectAll().execute()).toEqual([])
+  })
+
+  it('is told to those who asked for its kind and are switched on', async () => {
+    const { db, sealer } = mesh.context
     await endpoint(['broker.down'], { name: 'brokers' })
-    await endpoint(['drift.found'], { name: 'foreign', account: 'other' as AccountId })
     const off = await endpoint(['drift.found'], { name: 'off' })
     await changeEndpoint({ db, sealer, random: cryptoRandom }, off, { enabled: false }, anyRevision)
     await drift(1)
