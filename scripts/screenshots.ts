@@ -119,7 +119,7 @@ async function take(browser: Browser, picture: Picture, { url, session, director
   const page = await context.newPage()
   await page.goto(path)
   // What has to be counted may come a moment after the page.
-  await page.getByText('counted').waitFor({ state: 'detached' })
+  await page.locator('main:not(:has-text("counted"))').waitFor()
   await page.screenshot({ path: join(directory, `${name}.png`) })
   await context.close()
   say(`${name}.png`)

@@ -129,6 +129,19 @@ describe.skipIf(CHROMIUM === null)('in chromium, the console', () => {
     await context.close()
   })
 
+  it('is reached by a link of another site, with the session that there is', async () => {
+    const { page, context } = await visit('/console/registrations')
+    await page.goto('about:blank')
+    await page.setContent(`<a href="${world.url}/console/runs">a link</a>`)
+    await page.getByText('a link').click()
+    await page.getByRole('heading', { name: 'Runs' }).waitFor()
+    await context.clearCookies()
+    await page.setContent(`<a href="${world.url}/console/runs">a link</a>`)
+    await page.getByText('a link').click()
+    await page.waitForURL('**/console/sign-in?next=*')
+    await context.close()
+  })
+
   it('works by the keyboard: skips to the content, asks, and gives the focus back', async () => {
     const { page, context } = await visit('/console/brokers/north')
     await page.keyboard.press('Tab')

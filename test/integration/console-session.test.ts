@@ -84,7 +84,9 @@ describe('a session', () => {
 
   it('ends with a sign-out, and with the tokens of the user', async () => {
     const { headers } = await world.post('/console/sign-out')
-    expect(String(headers['set-cookie'])).toMatch(/^keymesh_session=; Max-Age=0; Path=\/console; Expires=Thu, 01 Jan 1970/)
+    expect(String(headers['set-cookie'])).toMatch(
+      /^keymesh_session=; Max-Age=0; Path=\/console; Expires=Thu, 01 Jan 1970/,
+    )
     const user = await world.addUser({ name: 'leaver', account: String(world.mesh.context.accountId) })
     expect((await world.page('/console', user.userToken)).status).toBe(200)
     await world.mesh.context.db.updateTable('users').set({ token_generation: 2 }).where('id', '=', user.id).execute()
@@ -276,6 +278,15 @@ describe('every page', () => {
         expect({ place, each, isServiceError: status >= 500 }).toEqual({ place, each, isServiceError: false })
       }
     }
+    const forms = ['brokers/north/pause', 'plan/reconcile', 'plan/confirm-withdrawals', 'account', 'sign-in']
+    for (const form of [...forms, 'registrations/%27/access-requests/%00/approve', 'drift/1e9/adopt']) {
+      for (const each of junk) {
+        const fields = { broker: each, registration: each, account: each, back: each, next: each, username: each }
+        const { status } = await world.post(`/console/${form}`, fields)
+        expect({ form, each, isServiceError: status >= 500 }).toEqual({ form, each, isServiceError: false })
+      }
+    }
+    await world.post('/console/brokers/north/resume')
     const missing = await world.page('/console/nothing')
     expect(missing.status).toBe(404)
     expect(missing.html).toContain('There is nothing here')

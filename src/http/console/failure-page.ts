@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { Failure } from '../errors.ts'
-import type { Page } from './page.ts'
+import type { Html, Page } from './page.ts'
 
 const HEADINGS: Readonly<Record<number, string>> = {
   400: 'This cannot be understood',
@@ -11,6 +11,17 @@ const HEADINGS: Readonly<Record<number, string>> = {
   429: 'Too many requests',
   503: 'The service cannot answer now',
 }
+
+/** A document that asks for an address of ours again. */
+export const againPage = (path: string): Html => html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="0; url=${path}">
+<title>Keymesh</title>
+</head>
+<body><p><a href="${path}">Go on to the console</a></p></body>
+</html>`
 
 /** What went wrong, and where to go from here. */
 export function failurePage({ status, answer }: Failure): Page {
