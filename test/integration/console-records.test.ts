@@ -257,6 +257,13 @@ describe('the catalogue', () => {
     const page = words(await world.page(path.split('#')[0] ?? ''))
     expect(page).toMatch(/Clients may .*(publish|subscribe)/)
     expect(page).toContain('In product versions')
+    const [document = ''] = linksOf(await world.page(path.split('#')[0] ?? '')).filter((link) =>
+      link.includes('/documents/'),
+    )
+    const answer = await world.page(document)
+    expect(answer.headers).toMatchObject({ 'content-disposition': 'attachment; filename="crewDuties-1.0.0.json"' })
+    expect(JSON.parse(answer.html)).toMatchObject({ asyncapi: expect.stringMatching(/^2\./) })
+    expect((await world.page(document, stranger)).status).toBe(404)
     expect((await world.page('/console/catalogue/event-apis/nothing')).status).toBe(404)
     expect((await world.page('/console/catalogue/event-apis?after=odd')).status).toBe(400)
   })

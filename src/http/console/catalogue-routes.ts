@@ -9,6 +9,7 @@ import {
   listCatalogueEventApis,
   listCatalogueProducts,
 } from '../../store/catalogue-view.ts'
+import { readEventApiDocument } from '../../store/portal-view.ts'
 import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
 import { idParameter } from '../operations/operations-schemas.ts'
@@ -57,6 +58,7 @@ export async function cataloguePages(console: App, { db }: HttpDependencies): Pr
     },
   )
   eventApiRoutes(console, db)
+  documentRoute(console, db)
 }
 
 function eventApiRoutes(console: App, db: HttpDependencies['db']): void {
@@ -80,6 +82,24 @@ function eventApiRoutes(console: App, db: HttpDependencies['db']): void {
       const [newest, ...others] = await findCatalogueEventApi(db, request.principal.accountId, eventApiId)
       if (newest === undefined) throw notFound('Event API', eventApiId)
       return sendPage(request, reply, eventApiPage([newest, ...others]))
+    },
+  )
+}
+
+function documentRoute(console: App, db: HttpDependencies['db']): void {
+  console.get(
+    '/catalogue/event-apis/:eventApiId/documents/:version',
+    {
+      config: { access: LOOK },
+      schema: { ...HIDDEN, params: z.object({ eventApiId: idParameter, version: idParameter }) },
+    },
+    async (request, reply) => {
+      const { eventApiId, version } = request.params
+      const document = await readEventApiDocument(db, request.principal.accountId, eventApiId, version)
+      if (document === null) throw notFound('Event API version', `${eventApiId} ${version}`)
+      const name = `${eventApiId}-${version}`.replaceAll(/[^\w.-]/g, '_')
+      reply.header('content-disposition', `attachment; filename="${name}.json"`)
+      return reply.type('application/json; charset=utf-8').send(JSON.stringify(document.json, null, 2))
     },
   )
 }

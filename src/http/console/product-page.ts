@@ -155,7 +155,7 @@ function eventApiSection(api: CatalogueEventApi): Html {
   const id = `v${api.version}`
   return html`<section id="${id}" class="version" aria-labelledby="${id}-title">
 <div class="panel-head"><h2 id="${id}-title">Version ${api.version}</h2>
-<p class="faint">${counted(api.channels.length, 'channel')}${api.viewpoint === 'provider' ? ', described from the provider’s side' : ''}${api.applicationDomainId === null ? '' : `, application domain ${api.applicationDomainId}`}</p></div>
+<p class="faint">${counted(api.channels.length, 'channel')}${api.viewpoint === 'provider' ? ', described from the provider’s side' : ''}${api.applicationDomainId === null ? '' : `, application domain ${api.applicationDomainId}`} <a href="${eventApiPath(api.id)}/documents/${segment(api.version)}" aria-label="AsyncAPI document of version ${api.version}">AsyncAPI document</a></p></div>
 ${table({
   caption: `Channels of version ${api.version}`,
   columns: [{ name: 'Channel' }, { name: 'Clients may' }, { name: 'Values of its parameters' }],
