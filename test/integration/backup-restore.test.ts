@@ -1,7 +1,10 @@
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -11,8 +14,8 @@ import { type Context, openContext } from '../../src/context.ts'
 import { Disposer } from '../../src/disposer.ts'
 import { codeOf } from '../../src/domain/errors.ts'
 import { Secret } from '../../src/domain/secret.ts'
-import { restore } from '../../src/restore.ts'
-import { formatKeyRing, newKey, newKeyRing, parseKeyRing } from '../../src/secrets/key-ring.ts'
+import { restore, shownKeyRing } from '../../src/restore.ts'
+import { addKey, formatKeyRing, newKey, newKeyRing, parseKeyRing, promoteKey } from '../../src/secrets/key-ring.ts'
 import { formatBackup } from '../../src/store/backup-format.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { dumpTables, readSchemaHistory } from '../../src/store/dump-tables.ts'
@@ -126,6 +129,50 @@ describe('a backup', () => {
     const path = join(directory, 'short.backup')
     await expect(backUp(mesh.context, path, new Secret('short'))).rejects.toThrow('at least 12')
     expect(await readdir(directory)).toEqual(['store.backup'])
+  })
+})
+
+const PROGRAM = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url))
+
+/** What a command prints. Throws when it does not end well. */
+async function keymesh(env: Readonly<Record<string, string>>, ...words: readonly string[]): Promise<string> {
+  const settings = { PATH: String(process.env.PATH), HOME: '/nonexistent', KEYMESH_LOG_LEVEL: 'silent', ...env }
+  const options = { cwd: REPOSITORY, env: settings }
+  const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', PROGRAM, ...words], options)
+  return stdout
+}
+
+describe('the commands', { timeout: 120_000 }, () => {
+  it('back up, check, show the key ring and restore, and say where the keys are', async () => {
+    const where = await newDirectory(opened)
+    const passphrase = { BACKUP_PASSPHRASE: PASSPHRASE.reveal() }
+    const named = ['--passphrase-env', 'BACKUP_PASSPHRASE']
+    const [without, withRing] = [join(where, 'without.backup'), join(where, 'with.backup')]
+    expect(await keymesh(mesh.env, 'backup', without)).toContain(`The key ring is NOT in it`)
+    expect(await keymesh({ ...mesh.env, ...passphrase }, 'backup', withRing, ...named)).toContain(
+      'The key ring is in it',
+    )
+    expect(await keymesh({}, 'restore', withRing, '--check')).toContain(mesh.context.keyRing.current)
+    const shown = await keymesh(passphrase, 'restore', withRing, ...named, '--show-keys')
+    expect(parseKeyRing(new Secret(shown), 'the command')).toEqual(mesh.context.keyRing)
+
+    const { config, database } = await emptyDatabase()
+    const env = { DATABASE_URL: database.connectionString, KEYMESH_KEYS: shown.trim() }
+    const report = JSON.parse(await keymesh(env, 'restore', without, '--json'))
+    expect(report).toMatchObject({ secrets: APPS.length + 1, keyRingFile: null })
+    expect(await storedSecrets(await openIn(config))).toEqual(await mesh.secrets())
+  })
+
+  it('show a ring of several keys with the current one first', async () => {
+    const [first, second] = [newKey(), newKey()]
+    const ring = promoteKey(
+      addKey({ current: first.kid, keys: new Map([[first.kid, first.key]]) }, second.kid, second.key),
+      second.kid,
+    )
+    const path = join(await newDirectory(opened), 'two.backup')
+    await backUp({ ...mesh.context, keyRing: ring }, path, PASSPHRASE)
+    expect(parseKeyRing(await shownKeyRing(path, PASSPHRASE), 'the backup')).toMatchObject({ current: second.kid })
   })
 })
 
