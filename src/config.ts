@@ -281,7 +281,7 @@ const SETTINGS = {
     optionalText
       .refine((value) => value === null || isPort(value), { message: 'must be a whole number from 0 to 65535' })
       .transform((value) => (value === null ? null : Number(value))),
-    'A port of its own for /metrics, /healthz and /readyz, for anybody who reaches it; without it they are on PORT alone.',
+    'A port of its own for /metrics, /healthz and /readyz, for anybody who reaches it; without it they are on PORT alone, which only the role api has.',
     null,
   ],
   OTEL_EXPORTER_OTLP_ENDPOINT: [

@@ -11,7 +11,7 @@ export const LOG_EVENTS = {
   'console.figures-missing': 'A page of the console was shown without its figures, which could not be read.',
   'console.chart-missing': 'A page of the console was shown without its chart, which could not be read.',
   'run.finished':
-    'A run of one registration on one broker ended: `outcome`, `steps`, `held`, `drift`, `code` of its error. Level debug when there was nothing to do.',
+    'A run of one registration on one broker ended: `outcome`, `steps`, `held`, `drift`, `code` of its error. Level debug when there was nothing to do, and in commands.',
   'sweep.finished': 'A sweep of a broker ended: `outcome`, `durationMs`.',
   'broker.resting': 'A broker failed several times in a row; it is left alone for a while.',
   'job.failed':

@@ -4,7 +4,7 @@ import { codeOf, fateOf } from '../domain/errors.ts'
 import type { NegativeControl, Verdict } from '../domain/verdict.ts'
 import type { FinishedRun, Pair, ReconcileStore, RunTrigger } from '../reconcile/store-port.ts'
 import type { BrokerKey } from '../reconcile/sweep-port.ts'
-import { withActivity } from './activity.ts'
+import { currentActivity, withActivity } from './activity.ts'
 import type { LogEvent } from './log-events.ts'
 import type { Metrics } from './metrics.ts'
 import type { Tracing } from './tracing.ts'
@@ -19,6 +19,12 @@ interface Run {
   readonly kind: 'reconcile' | 'sweep'
   readonly broker: BrokerKey
   readonly trigger: RunTrigger
+}
+
+/** A command says itself what it did, to whoever typed it. */
+function levelOfRuns(): 'info' | 'debug' {
+  const { jobId, requestId } = currentActivity()
+  return jobId === undefined && requestId === undefined ? 'debug' : 'info'
 }
 
 /** Codes of SEMP that are answers like others: what was asked for is not there, or there already. */
@@ -128,7 +134,7 @@ export class Observer {
     this.#metrics.count('keymesh_sweeps_total', { ...labels, outcome })
     if (outcome === 'done') this.#metrics.observe('keymesh_sweep_duration_seconds', labels, durationMs / 1000)
     const fields = { ...labels, ...(runId !== null && { runId }), trigger, outcome, durationMs: Math.round(durationMs) }
-    this.#log.info({ event: 'sweep.finished' satisfies LogEvent, ...fields }, 'A sweep ended')
+    this.#log[levelOfRuns()]({ event: 'sweep.finished' satisfies LogEvent, ...fields }, 'A sweep ended')
   }
 
   /** The store, with every outcome of a run counted as it is recorded. */
@@ -154,7 +160,7 @@ export class Observer {
     this.#metrics.count('keymesh_reconcile_steps_total', { ...labels, outcome: 'run' }, stepsRun)
     this.#metrics.count('keymesh_reconcile_steps_total', { ...labels, outcome: 'held' }, stepsHeld)
     const isWorthALine = stepsRun + stepsHeld + drift.length > 0 || error !== null || !isKept
-    this.#log[isWorthALine ? 'info' : 'debug'](
+    this.#log[isWorthALine ? levelOfRuns() : 'debug'](
       {
         event: 'run.finished' satisfies LogEvent,
         ...labels,

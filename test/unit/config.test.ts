@@ -49,6 +49,7 @@ describe('a configuration', () => {
       credentialNameOptional: false,
       metrics: 'token',
       metricsPort: null,
+      notifications: { expiryNoticeMs: 604_800_000, retryMs: 86_400_000, allowHttp: false, allowedNetworks: [] },
       traces: null,
       instance: 'node-1-42',
     })
