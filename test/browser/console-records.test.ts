@@ -51,19 +51,23 @@ describe.skipIf(CHROMIUM === null)('pages of drift, runs, plans and the catalogu
     expect(problems, path).toEqual([])
   }
 
-  it.each(LOOKS)('are as axe wants them and fit in the window: $name', async (look) => {
-    const context = await signedIn(browser, { url: world.url, session: world.adminSession, look })
-    const page = await context.newPage()
-    const found: string[] = []
-    for (const [name, path] of Object.entries(paths)) {
-      await open(page, path)
-      found.push(...(await axeViolations(page, look)).map((line) => `${name}: ${line}`))
-      const width = Number(await page.evaluate('document.documentElement.scrollWidth'))
-      if (width > look.width) found.push(`${name}: is ${width} wide`)
-    }
-    expect(found).toEqual([])
-    await context.close()
-  })
+  it.each(LOOKS)(
+    'are as axe wants them and fit in the window: $name',
+    async (look) => {
+      const context = await signedIn(browser, { url: world.url, session: world.adminSession, look })
+      const page = await context.newPage()
+      const found: string[] = []
+      for (const [name, path] of Object.entries(paths)) {
+        await open(page, path)
+        found.push(...(await axeViolations(page)).map((line) => `${name}: ${line}`))
+        const width = Number(await page.evaluate('document.documentElement.scrollWidth'))
+        if (width > look.width) found.push(`${name}: is ${width} wide`)
+      }
+      expect(found).toEqual([])
+      await context.close()
+    },
+    120_000,
+  )
 
   it('approve a plan by keyboard, after a question', async () => {
     const [look] = LOOKS
