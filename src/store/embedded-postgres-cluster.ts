@@ -161,7 +161,7 @@ function otherVersion(dataDirectory: string, found: string, ours: string): Keyme
     code: 'DATABASE_VERSION',
     fate: 'stop',
     message: `The database in ${dataDirectory} was made by PostgreSQL ${found}; this program brings PostgreSQL ${ours}.`,
-    hint: `Nothing was changed. Start the Keymesh that made it, copy the database with pg_dump to a PostgreSQL server and set DATABASE_URL, or load the dump into a new data directory of this program.`,
+    hint: 'Nothing was changed. Run `keymesh backup` of the Keymesh that made it, then `keymesh restore` of this one into a new KEYMESH_DATA_DIR with the same keys.json.',
   })
 }
 
