@@ -70,7 +70,8 @@ export async function runCommandLine(argv: readonly string[], given: Streams): P
     await createProgram(dependencies, streams).parseAsync(argv)
   } catch (error) {
     for (const output of outputs) output.endProgress()
-    exitWith(report(error, streams))
+    if (stop.signal.aborted) streams.err.write('Stopped as asked; what was done is kept.\n')
+    exitWith(stop.signal.aborted ? 1 : report(error, streams))
   } finally {
     for (const output of outputs) output.endProgress()
     stop.release()

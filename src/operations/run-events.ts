@@ -30,6 +30,8 @@ export async function* sweepEvents(
         })
         await emit({ type: 'broker', brokerId, result })
       } catch (error) {
+        // Being told to stop is about all brokers.
+        if (until.aborted) throw error
         await emit({ type: 'broker-failed', brokerId, ...failed(error) })
       }
     })
@@ -52,6 +54,7 @@ export async function* pairEvents(
         event = { type: 'registration', pair, outcome: { status: outcome.status, writes: executed.length, plan } }
       }
     } catch (error) {
+      if (options.signal.aborted) throw error
       event = { type: 'registration-failed', pair, ...failed(error) }
     }
     yield event

@@ -3,6 +3,7 @@ import { runCommandLine } from '../../src/cli/program.ts'
 import { type Server, startServer } from '../../src/http/server.ts'
 import { cryptoRandom } from '../../src/store/random-source.ts'
 import { peopleOf, recordingEnqueuer } from '../helpers/http.ts'
+import { HttpFront } from '../helpers/http-front.ts'
 import { type TestMesh, withMesh } from '../helpers/mesh.ts'
 import { client, keyOf, ordersPortal } from '../integration/reconcile-fixtures.ts'
 
@@ -12,6 +13,8 @@ const LOST = `keymesh-${'a'.repeat(26)}`
 let mesh: TestMesh
 let server: Server
 let token: string
+/** May look, and change nothing. */
+let readToken: string
 
 beforeAll(async () => {
   mesh = await withMesh({
@@ -22,8 +25,15 @@ beforeAll(async () => {
   const { context } = mesh
   const dependencies = { ...context, enqueue: recordingEnqueuer([]), random: cryptoRandom, checkAnswers: false }
   server = await startServer(dependencies, { host: '127.0.0.1', port: 0, patienceMs: 0 })
-  const user = await peopleOf(dependencies).addUser({ name: 'operator' })
+  const people = peopleOf(dependencies)
+  const user = await people.addUser({ name: 'operator' })
   token = user.apiToken
+  const { id } = await people.addUser({ name: 'reader' })
+  readToken = await people.apiToken(id, context.accountId, [
+    'apim_event_api_product:*:*',
+    'mission_control:access',
+    'services:get',
+  ])
   await mesh.sweepAll()
 })
 afterAll(async () => {
@@ -134,4 +144,106 @@ describe('a command on the store and on a running service', () => {
       if (prepare === vandalise) await mesh.sweep()
     }
   })
+})
+
+describe('a command on a service', () => {
+  const WRONG = 'kmt.wrong-token.Zq81'
+  const ask = (env: Readonly<Record<string, string>>, ...words: readonly string[]) =>
+    keymesh({ KEYMESH_TOKEN: token, ...env }, words)
+
+  it.each<readonly [string, Readonly<Record<string, string>>, string, number, RegExp]>([
+    ['needs a token', { KEYMESH_TOKEN: '' }, 'status --url https://keymesh.example.com', 2, /KEYMESH_TOKEN: must hold/],
+    [
+      'does not send it unencrypted to another host',
+      {},
+      'status --url http://192.0.2.1',
+      2,
+      /travel unencrypted to 192/,
+    ],
+    ['is given no address that is none', {}, 'status --url keymesh', 2, /--url: must be a URL/],
+    ['says that nobody answers', {}, 'status --url http://127.0.0.1:1', 1, /does not answer: ECONNREFUSED/],
+    [
+      'sends it when that is allowed',
+      {},
+      'status --allow-plain-http --url http://nowhere.invalid',
+      1,
+      /does not answer/,
+    ],
+    [
+      'works on its own host when it is told of none',
+      { KEYMESH_URL: '' },
+      'keys list --url http://[::1]:1',
+      2,
+      /run it there/,
+    ],
+  ])('%s', async (_what, env, words, status, says) => {
+    const result = await ask(env, ...words.split(' '))
+    expect(result).toMatchObject({ status, out: '' })
+    expect(result.err).toMatch(says)
+    expect(result.err).not.toContain(token)
+  })
+
+  it('says that the token is refused, and does not show it', async () => {
+    const { status, err } = await ask({ KEYMESH_URL: server.url, KEYMESH_TOKEN: WRONG }, 'status')
+    expect(status).toBe(1)
+    expect(err).toMatch(/refuses the token in KEYMESH_TOKEN/)
+    expect(err).not.toContain(WRONG)
+  })
+
+  it('does what the token may do, and no more', async () => {
+    const env = { KEYMESH_URL: server.url, KEYMESH_TOKEN: readToken }
+    expect((await ask(env, 'plan', '--broker', 'west')).status).toBe(0)
+    for (const words of [
+      ['reconcile'],
+      ['pause', '--broker', 'west'],
+      ['orphans', '--broker', 'west', '--delete', '--all'],
+    ]) {
+      const { status, out, err } = await ask(env, ...words)
+      expect({ status, out }).toEqual({ status: 1, out: '' })
+      expect(err).toMatch(/refuses: .*services:put/)
+    }
+  })
+
+  it('tells apart what is no Keymesh, and an answer that was cut', async () => {
+    await using front = await HttpFront.start(server.url)
+    const env = { KEYMESH_URL: front.url }
+    front.failWith((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Welcome</h1>')
+      return true
+    })
+    expect((await ask(env, 'status')).err).toMatch(/is not the operations API/)
+    expect((await ask(env, 'reconcile')).err).toMatch(/is not the operations API/)
+    front.failWith((_request, response) => {
+      response
+        .writeHead(404, { 'content-type': 'application/json' })
+        .end('{"message":"There is no resource \\"GET /x\\"."}')
+      return true
+    })
+    expect((await ask(env, 'explain', 'broker', 'east')).err).toMatch(/is not the operations API/)
+    front.failWith((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/x-ndjson' })
+      response.write(
+        '\n\n{"type":"event","event":{"type":"broker-failed","brokerId":"east","code":"X","error":"no"}}\n',
+      )
+      response.end()
+      return true
+    })
+    const cut = await ask(env, 'reconcile')
+    expect(cut).toMatchObject({ status: 1, out: 'east: failed: no\n' })
+    expect(cut.err).toMatch(/ended before the work did/)
+  })
+})
+
+describe('a broker that is away', () => {
+  beforeAll(() => mesh.broker(1).stop())
+
+  it.each(['plan --broker west', 'orphans --broker west', 'verify --broker west', 'reconcile'])(
+    'is told of in the same words: %s',
+    async (words) => {
+      const [first, second] = [await onStore(...words.split(' ')), await onService(...words.split(' '))]
+      expect(sorted(second)).toEqual(sorted(first))
+      expect(first.status).toBe(1)
+      expect(first.out + first.err).toMatch(/nothing can be reached there/)
+    },
+  )
 })

@@ -29,7 +29,7 @@ export class EventStreams {
   readonly #running = new Set<Promise<void>>()
   readonly #stopping = new AbortController()
 
-  /** Answers with the events of `work` as they come; throws what it throws before the first is due. */
+  /** Answers with the events of `work` as they come; throws when it refuses the request before the first is due. */
   async send<Event>(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -40,7 +40,10 @@ export class EventStreams {
     const signal = AbortSignal.any([left.signal, this.#stopping.signal])
     const events = work(signal)[Symbol.asyncIterator]()
     const first = events.next()
-    await Promise.race([first, within(REFUSED_WITHIN_MS)])
+    await Promise.race([first, within(REFUSED_WITHIN_MS)]).catch((error: unknown) => {
+      // What went wrong on a broker is told in the stream, in full; a request that cannot be done has its own status.
+      if (failureOf(error).status < 500) throw error
+    })
     const body = new PassThrough()
     // A caller that left is known by the signal.
     body.on('error', () => undefined)
