@@ -35,9 +35,7 @@ const PICTURES: readonly Picture[] = [
   { name: 'mesh-light', path: '/console', scheme: 'light', ...DESKTOP },
   { name: 'mesh-dark', path: '/console', scheme: 'dark', ...DESKTOP },
   { name: 'mesh-phone', path: '/console', scheme: 'light', ...PHONE },
-  { name: 'broker-light', path: '/console/brokers/central', scheme: 'light', ...DESKTOP },
   { name: 'registration-light', path: '/console/registrations/crew-app-harbour', scheme: 'light', ...DESKTOP },
-  { name: 'registrations-dark', path: '/console/registrations', scheme: 'dark', ...DESKTOP },
   { name: 'drift-light', path: '/console/drift', scheme: 'light', ...DESKTOP },
 ]
 
@@ -72,10 +70,10 @@ async function addTrouble({ context, sandbox }: Demo): Promise<void> {
   const { queues } = sandbox.broker(1).state
   const [queue = ''] = queues.names().filter((name) => name.startsWith('keymesh-'))
   queues.change(queue, { accessType: 'non-exclusive' })
+  await setBrokerPaused(db, { accountId, brokerId: brokerId('staging-south') }, true)
   for (const { id } of file.brokers) {
     await engine.sweep({ accountId, brokerId: id }, { trigger: 'sweep' }).catch(() => undefined)
   }
-  await setBrokerPaused(db, { accountId, brokerId: brokerId('staging-south') }, true)
 }
 
 function withStaging(file: PortalFile): PortalFile {

@@ -127,6 +127,15 @@ export function protocolInWords(logins: ProtocolLogins | undefined): string {
   return parts.length === 0 ? 'no login was tried' : parts.join(', ')
 }
 
+/** The same in a word or two, beside the numbers. */
+export function protocolVerdict(logins: ProtocolLogins | undefined): string {
+  if (logins === undefined) return 'not tried'
+  if (logins.rejected > 0) return 'rejected'
+  if (logins.acceptsAnything) return 'accepts any password'
+  if (logins.notVerified > 0) return 'not verified'
+  return logins.accepted > 0 ? 'accepted' : 'not tried'
+}
+
 const SIGNS: Readonly<Record<Tone, string>> = { good: '✓', bad: '✕', warn: '!', busy: '…', idle: '–' }
 
 /** Every protocol that the broker exposes, with what logins over it came to. */

@@ -6,8 +6,8 @@ import {
   type BrokerFigures,
   partsInWords,
   partsOf,
-  protocolInWords,
   protocolTone,
+  protocolVerdict,
   queueInWords,
   standingOf,
   sumsBar,
@@ -129,7 +129,7 @@ function logins({ broker, logins: found }: BrokerFigures): Html {
     ],
     rows: broker.protocols.map((protocol) => {
       const sums = found?.get(protocol)
-      const words = found === null ? 'being counted' : protocolInWords(sums)
+      const words = found === null ? 'being counted' : protocolVerdict(sums)
       return {
         id: `protocol-${protocol}`,
         cells: [
