@@ -98,7 +98,10 @@ export const run = z
     held: z.int(),
     drift: z.int(),
     conflicts: z.int(),
-    detail: z.record(z.string(), z.unknown()).readonly(),
+    detail: z
+      .record(z.string(), z.unknown())
+      .readonly()
+      .describe('Of a registration: the first steps that ran and were held. Of a sweep: what it read and how it ended.'),
     errorCode: z.string().nullable(),
     error: z.string().nullable(),
     startedAtMs: epochMs,
