@@ -101,7 +101,9 @@ export const run = z
     detail: z
       .record(z.string(), z.unknown())
       .readonly()
-      .describe('Of a registration: the first steps that ran and were held. Of a sweep: what it read and how it ended.'),
+      .describe(
+        'Of a registration: the first steps that ran and were held. Of a sweep: what it read and how it ended.',
+      ),
     errorCode: z.string().nullable(),
     error: z.string().nullable(),
     startedAtMs: epochMs,
