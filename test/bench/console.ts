@@ -26,8 +26,12 @@ const PAGES: readonly (readonly [name: string, path: string])[] = [
   ['registrations-last-page', '/console/registrations?page=100'],
   ['registration', '/console/registrations/application-00001'],
   ['drift', '/console/drift'],
+  ['drift-of-a-month', '/console/drift?span=30d'],
+  ['drift-of-a-broker', '/console/drift?span=30d&broker=broker-00001&kind=missing'],
   ['runs', '/console/runs'],
+  ['runs-not-well', '/console/runs?outcome=error'],
   ['catalogue', '/console/catalogue'],
+  ['event-apis', '/console/catalogue/event-apis'],
 ]
 
 /** Pages of the console over a full store, one request at a time, by server time; a JSON line for each. */
