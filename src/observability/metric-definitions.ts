@@ -269,6 +269,12 @@ export const METRICS = {
     from: 'store',
     labels: ['account', 'within'],
   },
+  keymesh_notification_endpoints_failing: {
+    type: 'gauge',
+    help: 'Endpoints of notifications that do not take what is sent to them.',
+    from: 'store',
+    labels: ['account'],
+  },
   keymesh_remote_catalogue_last_success_timestamp_seconds: {
     type: 'gauge',
     help: 'When another service whose catalogue is followed was last read to the end, as Unix time; 0: never.',

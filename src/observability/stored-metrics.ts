@@ -65,7 +65,8 @@ export function storeGauges(metrics: Metrics, read: () => Promise<MetricsView | 
       metrics.set('keymesh_logins_rejected', { account, broker, protocol }, rejected)
       metrics.set('keymesh_broker_accepts_anything', { account, broker, protocol }, acceptsAnything ? 1 : 0)
     }
-    for (const { account, credentials, apiTokens, nextExpirySeconds, followedAtSeconds } of view.accounts) {
+    for (const { account, credentials, apiTokens, nextExpirySeconds, followedAtSeconds, ...more } of view.accounts) {
+      metrics.set('keymesh_notification_endpoints_failing', { account }, more.failingEndpoints)
       for (const within of TIMES) {
         metrics.set('keymesh_credentials_expiring', { account, within }, credentials[within])
         metrics.set('keymesh_api_tokens_expiring', { account, within }, apiTokens[within])

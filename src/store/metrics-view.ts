@@ -63,6 +63,8 @@ export interface AccountFigures {
   readonly apiTokens: Expiring
   /** Null: the account follows no other service; 0: it was never read to the end. */
   readonly followedAtSeconds: number | null
+  /** Notification endpoints that do not take what is sent. */
+  readonly failingEndpoints: number
 }
 
 /** Throws when the database does not answer within `timeoutMs` for one of the statements. */
@@ -146,7 +148,9 @@ async function accounts(trx: Transaction<Schema>): Promise<readonly AccountFigur
     )
     select a.id as account, coalesce(e.counts, '{"1d": 0, "7d": 0, "30d": 0}') as credentials,
       e.next as "nextExpirySeconds", coalesce(t.counts, '{"1d": 0, "7d": 0, "30d": 0}') as "apiTokens",
-      case when f.account_id is not null then coalesce(extract(epoch from f.succeeded_at), 0)::float8 end as "followedAtSeconds"
+      case when f.account_id is not null then coalesce(extract(epoch from f.succeeded_at), 0)::float8 end as "followedAtSeconds",
+      (select count(*) from notification_endpoints n
+        where n.account_id = a.id and n.enabled and n.failing_since is not null) as "failingEndpoints"
     from accounts a
     left join ending e on e.account_id = a.id
     left join tokens t on t.account_id = a.id

@@ -104,6 +104,7 @@ describe('a scrape', () => {
     expect(sumOf(samples, 'keymesh_queue_oldest_job_age_seconds', { ...second })).toBeGreaterThan(0)
     expect(sumOf(samples, 'keymesh_credentials_expiring', { within: '1d' })).toBe(0)
     expect(sumOf(samples, 'keymesh_credentials_expiring', { within: '7d' })).toBe(1)
+    expect(sumOf(samples, 'keymesh_notification_endpoints_failing')).toBe(0)
     expect(sumOf(samples, 'keymesh_store_up')).toBe(1)
     expect(sumOf(samples, 'keymesh_queue_up')).toBe(1)
     expect(sumOf(samples, 'process_resident_memory_bytes')).toBeGreaterThan(0)

@@ -58,6 +58,7 @@ describe('metrics of the store', () => {
         apiTokens: { '1d': 0, '7d': 0, '30d': 0 },
         nextExpirySeconds: 9,
         followedAtSeconds: null,
+        failingEndpoints: 0,
       },
     ]
     const views = [{ brokers: [BROKER], drift: [], logins: [], accounts }, null]
