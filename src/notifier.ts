@@ -5,7 +5,8 @@ import { Secret } from './domain/secret.ts'
 import type { NotificationSender } from './notifications/notification-sender.ts'
 import type { Database } from './store/database.ts'
 import { makeDigest } from './store/notification-digest.ts'
-import { type EndpointPlace, type EndpointSecrets, openSecrets } from './store/notification-endpoints.ts'
+import { type EndpointSecrets, openSecrets } from './store/notification-endpoints.ts'
+import type { EndpointPlace } from './store/notification-endpoints-view.ts'
 import {
   type DueDelivery,
   type EndpointLease,

@@ -9,7 +9,7 @@ import {
   resendDead,
   resendDelivery,
 } from '../store/notification-deliveries.ts'
-import { findEndpoint } from '../store/notification-endpoints.ts'
+import { findEndpoint } from '../store/notification-endpoints-view.ts'
 import type { CommandDependencies } from './command.ts'
 import { HOST } from './first-administrator.ts'
 import { explained } from './help.ts'

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { AccountId } from '../domain/ids.ts'
 import { conflict, notFound } from '../domain/refusals.ts'
 import type { Database } from './database.ts'
-import type { EndpointPlace } from './notification-endpoints.ts'
+import type { EndpointPlace } from './notification-endpoints-view.ts'
 
 export const DELIVERY_STATES = ['pending', 'delivered', 'dead'] as const
 export type DeliveryState = (typeof DELIVERY_STATES)[number]

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { listedOf, MAX_LISTED, type SentKind } from '../domain/notifications.ts'
 import type { Database } from './database.ts'
 import { unblock } from './notification-deliveries.ts'
-import type { EndpointPlace } from './notification-endpoints.ts'
+import type { EndpointPlace } from './notification-endpoints-view.ts'
 import { type Notification, type NotificationPayload, notificationSchema, summaryOf } from './notification-payload.ts'
 import type { RandomSource } from './random-source.ts'
 

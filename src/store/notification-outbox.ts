@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { AccountId } from '../domain/ids.ts'
 import type { DeliveryAttempt } from '../domain/notifications.ts'
 import type { Database } from './database.ts'
-import type { EndpointPlace } from './notification-endpoints.ts'
+import type { EndpointPlace } from './notification-endpoints-view.ts'
 
 /** Endpoints with something to send now. */
 export async function dueEndpoints(db: Database, nowMs: number, limit: number): Promise<readonly EndpointPlace[]> {

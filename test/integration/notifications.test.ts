@@ -13,10 +13,9 @@ import {
   changeEndpoint,
   createEndpoint,
   deleteEndpoint,
-  type EndpointPlace,
-  requireEndpoint,
   rotateSigningSecret,
 } from '../../src/store/notification-endpoints.ts'
+import { type EndpointPlace, requireEndpoint } from '../../src/store/notification-endpoints-view.ts'
 import { dueEndpoints, noticeExpiring } from '../../src/store/notification-outbox.ts'
 import { pruneRecords } from '../../src/store/prune.ts'
 import { cryptoRandom } from '../../src/store/random-source.ts'

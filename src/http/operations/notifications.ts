@@ -9,10 +9,9 @@ import {
   changeEndpoint,
   createEndpoint,
   deleteEndpoint,
-  listEndpoints,
-  requireEndpoint,
   rotateSigningSecret,
 } from '../../store/notification-endpoints.ts'
+import { listEndpoints, requireEndpoint } from '../../store/notification-endpoints-view.ts'
 import type { App } from '../app.ts'
 import type { HttpDependencies } from '../dependencies.ts'
 import { ifMatch, setEtag } from '../etag.ts'
