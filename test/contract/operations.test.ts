@@ -19,7 +19,7 @@ let readToken: string
 beforeAll(async () => {
   mesh = await withMesh({
     brokers: [{ name: 'east' }, { name: 'west' }],
-    sandbox: { logins: { mqtt: 0 } },
+    sandbox: { logins: { mqtt: 0, amqp: 0 } },
     portal: (brokers) => ordersPortal(brokers, [client('app-a'), client('app-b')]),
   })
   const { context } = mesh
@@ -35,6 +35,9 @@ beforeAll(async () => {
     'services:get',
   ])
   await mesh.sweepAll()
+  // Some drift to have on record.
+  await vandalise()
+  await mesh.sweep()
 })
 afterAll(async () => {
   await server?.close()
