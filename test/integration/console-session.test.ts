@@ -139,6 +139,23 @@ describe('many attempts to sign in', () => {
   })
 })
 
+describe('the list of registrations', () => {
+  it.each<readonly [what: string, query: string, found: readonly string[]]>([
+    ['a name', 'search=harbour+depot', ['crew-app-harbour']],
+    ['a client username', 'search=CREW-app-harbour-2', ['crew-app-harbour']],
+    ['an owner', 'search=wayfinder', ['journey-planner']],
+    ['no pattern', 'search=%25', []],
+    ['no pattern of one character', 'search=crew_app', []],
+    ['not being in sync', 'state=astray', ['dispatch-console']],
+    ['a request in error', 'state=failing', ['dispatch-console']],
+    ['a broker where it is not in sync', 'state=astray&broker=south', []],
+    ['a broker and a text', 'broker=central&search=crew', ['crew-app-harbour']],
+  ])('is searched by %s', async (_what, query, found) => {
+    const { html } = await world.page(`/console/registrations?${query}`)
+    expect([...html.matchAll(/<tr id="registration-([^"]+)"/g)].map(([, id]) => id)).toEqual(found)
+  })
+})
+
 describe('a form', () => {
   const registration = `/console/registrations/${PENDING.registration}`
 

@@ -16,6 +16,8 @@ export async function sendPage(request: FastifyRequest, reply: FastifyReply, pag
     const frame = { viewer: viewerOf(request), notice: takeNotice(request, reply), assets: ASSETS }
     return reply.send(String(await layout(page, frame)))
   }
+  // Somebody looks: no news for the log.
+  request.log.level = 'warn'
   const part = String(await mainPart(page))
   const etag = etagOf(revisionOf(part))
   reply.header('etag', etag)

@@ -75,7 +75,9 @@ async function renew() {
   try {
     const headers = { 'x-keymesh-part': 'main', ...(etag === '' ? {} : { 'if-none-match': etag }) }
     const answer = await fetch(location.href, { headers, cache: 'no-store', credentials: 'same-origin' })
-    if (answer.status === 401 || answer.status === 403) return location.reload()
+    // The session ended, or what is shown is gone: the whole page says so, and is not read again.
+    const isRefused = answer.status >= 400 && answer.status < 500 && answer.status !== 429
+    if (isRefused) return location.reload()
     if (answer.status === 200) {
       etag = answer.headers.get('etag') ?? ''
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
