@@ -14,8 +14,24 @@ import { isSignedBy, type NotificationReceiver, startReceiver } from '../helpers
 const BASE = '/api/v2/operations/notifications'
 const ENDPOINTS = `${BASE}/endpoints`
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of many shapes, which the routes' own schemas check
-type Body = any
+interface Data {
+  readonly id: string
+  readonly kinds: readonly string[]
+  readonly signingSecret: string
+  readonly payload: unknown
+}
+
+/** As much of the answers as these tests look into; the routes' own schemas check them. */
+interface Body {
+  readonly data: Data & readonly Data[]
+  readonly meta: { readonly pagination: { readonly count: number } }
+  readonly validationDetails: Readonly<Record<string, readonly string[]>>
+}
+
+interface Description {
+  readonly components: { readonly schemas: object }
+  readonly paths: object
+}
 
 let api: TestApi
 let receiver: NotificationReceiver
@@ -120,7 +136,7 @@ describe('notification endpoints', () => {
   it.each(Object.entries(wrong))('with %s are refused', async (_sentence, [body, field, said]) => {
     const { status, body: answer } = await create(body)
     expect(status).toBe(400)
-    const problems = Object.entries<string[]>(answer.validationDetails).find(([path]) => path.startsWith(field))
+    const problems = Object.entries(answer.validationDetails).find(([path]) => path.startsWith(field))
     expect(problems?.[1]?.join()).toContain(said)
   })
 
@@ -167,8 +183,8 @@ describe('notification endpoints', () => {
       ['POST', `/endpoints/${id}/rotateSecret`, {}],
       ['POST', `/endpoints/${id}/test`],
       ['POST', `/endpoints/${id}/resendDead`],
-      ['GET', `/deliveries/${delivery.id}`],
-      ['POST', `/deliveries/${delivery.id}/resend`],
+      ['GET', `/deliveries/${delivery?.id}`],
+      ['POST', `/deliveries/${delivery?.id}/resend`],
       ['DELETE', `/endpoints/${id}`],
     ] as const) {
       expect([path, (await call(method, path, body, foreign)).status]).toEqual([path, 404])
@@ -248,7 +264,7 @@ describe('deliveries', () => {
   })
 
   it('have a described payload', async () => {
-    const { body } = await api.call<Body>('GET', '/api/v2/apim/openapi.json')
+    const { body } = await api.call<Description>('GET', '/api/v2/apim/openapi.json')
     expect(body.components.schemas).toHaveProperty('NotificationPayload')
     expect(Object.keys(body.paths).filter((path) => path.startsWith(ENDPOINTS))).toHaveLength(5)
   })
