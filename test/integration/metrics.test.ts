@@ -110,6 +110,31 @@ describe('a scrape', () => {
     expect(sumOf(samples, 'process_resident_memory_bytes')).toBeGreaterThan(0)
   })
 
+  it('counts a difference once, however often it is seen, and its repair not before it is gone', async () => {
+    const { state } = mesh.broker(1)
+    const ours = { account: 'default', broker: String(mesh.key(1).brokerId), kind: 'conflict' }
+    state.clientUsernames.put(keyOf(APP), { enabled: true, aclProfileName: 'default', password: 'of-somebody-else' })
+    const reconcile = () => mesh.context.engine.reconcilePair(mesh.pair(APP, 1), { trigger: 'on-demand' })
+    await reconcile()
+    await reconcile()
+    // Told by what this process counted; the readings of the database may be a moment old.
+    const counted = async () => {
+      const samples = await scrape()
+      return [
+        sumOf(samples, 'keymesh_drift_detected_total', ours),
+        sumOf(samples, 'keymesh_drift_repaired_total', ours),
+        sumOf(samples, 'keymesh_drift_repair_duration_seconds_count', ours),
+      ]
+    }
+    // The client username, and the queue that it would own.
+    expect(await counted()).toEqual([2, 0, null])
+    // Gone by somebody else's hand: that is no repair of ours.
+    state.clientUsernames.remove(keyOf(APP))
+    await reconcile()
+    expect(await counted()).toEqual([2, 0, null])
+    expect(await mesh.drift({ brokerId: mesh.key(1).brokerId, openOnly: true })).toEqual([])
+  })
+
   it('has no name of a registration, client or secret, and only labels that are defined', async () => {
     const samples = await scrape()
     const text = JSON.stringify(samples)
