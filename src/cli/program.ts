@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander'
 import { asksForNoColour, readEnv, toConfig, toServiceAddress } from '../config.ts'
 import { codeOf, InvalidInputError, KeymeshError } from '../domain/errors.ts'
 import { databaseTrouble } from '../store/database-trouble.ts'
+import { VERSION } from '../version.ts'
 import { adoptCommand } from './adopt.ts'
 import { backupCommand } from './backup.ts'
 import type { CommandDependencies } from './command.ts'
@@ -96,7 +97,7 @@ export function createProgram(dependencies: CommandDependencies, streams: Stream
 function createCommands(dependencies: CommandDependencies, streams: Streams): Command {
   const program = new Command('keymesh')
     .description('keeps the client credentials, ACL profiles and queues of every broker in step with the catalogue')
-    .version('0.1.0')
+    .version(VERSION)
     .exitOverride()
     .configureOutput({
       writeOut: (text) => streams.out.write(text),
