@@ -181,10 +181,11 @@ describe('the negative control', () => {
     await using mesh = await mqttMesh({ login, now: () => nowMs })
     await reconcile(mesh)
     expect(attempts.map(({ right }) => right)).toEqual([true, false])
-    nowMs += DAY_MS / 2
-    await mesh.sweep()
-    nowMs += DAY_MS / 2
-    await mesh.sweep()
+    // The credential's turns begin at some time of the day, so one of these sweeps finds nothing to do.
+    for (let halfDays = 1; halfDays <= 3; halfDays += 1) {
+      nowMs += DAY_MS / 2
+      await mesh.sweep()
+    }
     expect(attempts.filter(({ right }) => !right)).toHaveLength(2)
   })
 
