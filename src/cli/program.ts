@@ -71,8 +71,7 @@ export async function runCommandLine(argv: readonly string[], given: Streams): P
     await createProgram(dependencies, streams).parseAsync(argv)
   } catch (error) {
     for (const output of outputs) output.endProgress()
-    if (stop.signal.aborted) streams.err.write('Stopped as asked; what was done is kept.\n')
-    exitWith(stop.signal.aborted ? 1 : report(error, streams))
+    exitWith(stop.signal.aborted && isStop(error) ? reportStop(streams) : report(error, streams))
   } finally {
     for (const output of outputs) output.endProgress()
     stop.release()
@@ -145,6 +144,14 @@ function inheriting(command: Command, parent: Command): Command {
   understandUrl(command)
   for (const child of command.commands) inheriting(child, command)
   return command
+}
+
+/** A stop ends work with errors of any kind. One of ours that is about something else came before it, and is told. */
+const isStop = (error: unknown): boolean => !(error instanceof KeymeshError) || error.code === 'ABORTED'
+
+function reportStop(streams: Streams): Status {
+  streams.err.write('Stopped as asked; what was done is kept.\n')
+  return 1
 }
 
 function report(thrown: unknown, streams: Streams): Status {
