@@ -11,8 +11,8 @@ import { inWorld, KNOWN, newWorld, type World } from './http-fuzz-world.ts'
 
 /** Most requests for one operation, and the time after which no further one begins. */
 const LIMITS = {
-  ofRead: { runs: 20, timeMs: 80 },
-  ofWrite: { runs: 40, timeMs: 250 },
+  ofRead: { runs: 20, timeMs: 50 },
+  ofWrite: { runs: 40, timeMs: 120 },
   ofBytes: { runs: 500, timeMs: 2000 },
 }
 /** A world that was changed so often is made anew. */
