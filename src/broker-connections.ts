@@ -1,5 +1,5 @@
 import type { SempRequestEvent } from './brokers/solace/semp-client.ts'
-import { createSolaceBroker } from './brokers/solace/solace-broker.ts'
+import { createSolaceBroker, type SolaceBroker } from './brokers/solace/solace-broker.ts'
 import { codeOf, KeymeshError } from './domain/errors.ts'
 import type { BrokerFacts, BrokerPort } from './reconcile/ports.ts'
 import type { BrokerKey } from './reconcile/sweep-port.ts'
@@ -10,10 +10,14 @@ import type { Sealer } from './store/sealer-port.ts'
 /** Told of each SEMP request, where it is sent. */
 export type ObserveSemp = (broker: BrokerKey, event: SempRequestEvent) => void
 
-interface Connection {
+interface Connection extends Ports {
   readonly fingerprint: string
-  readonly port: BrokerPort
 }
+
+/** A sweep is in the background: the requests of other work go first. */
+export type Lane = 'foreground' | 'background'
+
+type Ports = Readonly<Record<Lane, BrokerPort>>
 
 /** One connection per broker and process, so that its limits hold for all work; a changed setting makes a new one. */
 export class BrokerConnections {
@@ -30,7 +34,7 @@ export class BrokerConnections {
   }
 
   /** Throws `BROKER_UNUSABLE` when the broker is unknown or its management settings are incomplete. */
-  async port(broker: BrokerKey): Promise<BrokerPort> {
+  async port(broker: BrokerKey, lane: Lane = 'foreground'): Promise<BrokerPort> {
     const access = await readBrokerAccess(this.#db, this.#sealer, broker)
     if (access === null) {
       throw new KeymeshError({
@@ -43,23 +47,23 @@ export class BrokerConnections {
     const key = JSON.stringify([broker.accountId, broker.brokerId])
     const fingerprint = JSON.stringify([access.management, access.passwordVersion])
     const known = this.#connections.get(key)
-    if (known?.fingerprint === fingerprint) return known.port
+    if (known?.fingerprint === fingerprint) return known[lane]
     const { accountId, brokerId } = broker
     const onRequest = (event: SempRequestEvent): void => this.#observe({ accountId, brokerId }, event)
-    const port = shared(createSolaceBroker(access.management, await access.password(), { onRequest }))
+    const ports = shared(createSolaceBroker(access.management, await access.password(), { onRequest }))
     const raced = this.#connections.get(key)
     if (raced?.fingerprint === fingerprint) {
-      await port.close()
-      return raced.port
+      await ports.foreground.close()
+      return raced[lane]
     }
-    this.#connections.set(key, { fingerprint, port })
+    this.#connections.set(key, { fingerprint, ...ports })
     // Work that still holds the former connection fails and is tried again on the new one.
-    if (raced !== undefined) this.#retired.push(raced.port.close())
-    return port
+    if (raced !== undefined) this.#retired.push(raced.foreground.close())
+    return ports[lane]
   }
 
   async close(): Promise<void> {
-    const ports = [...this.#connections.values()].map(({ port }) => port.close())
+    const ports = [...this.#connections.values()].map(({ foreground }) => foreground.close())
     this.#connections.clear()
     await Promise.all([...ports, ...this.#retired])
   }
@@ -73,14 +77,14 @@ const CREATED_FRESH_MS = 5000
  * What runs side by side have in common is done once: the broker's facts, read at the start of each, serve all runs
  * that begin within a second, and a shared client profile that one of them created is no conflict for the others.
  */
-function shared(port: BrokerPort): BrokerPort {
+function shared(broker: SolaceBroker): Ports {
   let read: { readonly facts: Promise<BrokerFacts>; readonly atMs: number } | null = null
   const createdAtMs = new Map<string, number>()
 
   const facts: BrokerPort['facts'] = (_signal, { fresh } = { fresh: false }) => {
     const nowMs = performance.now()
     if (read === null || fresh || nowMs - read.atMs > FACTS_FRESH_MS) {
-      const reading = port.facts()
+      const reading = broker.facts()
       read = { facts: reading, atMs: nowMs }
       reading.catch(() => {
         if (read?.facts === reading) read = null
@@ -88,7 +92,7 @@ function shared(port: BrokerPort): BrokerPort {
     }
     return read.facts
   }
-  const create: BrokerPort['create'] = async (object, password, signal) => {
+  const create = async (port: BrokerPort, ...[object, password, signal]: Parameters<BrokerPort['create']>) => {
     if (object.kind !== 'clientProfile') return port.create(object, password, signal)
     try {
       await port.create(object, password, signal)
@@ -99,9 +103,9 @@ function shared(port: BrokerPort): BrokerPort {
       if (codeOf(error) !== 'ALREADY_EXISTS' || !ours) throw error
     }
   }
-  return {
+  const view = (port: BrokerPort): BrokerPort => ({
     facts,
-    create,
+    create: (object, password, signal) => create(port, object, password, signal),
     get: (ref, signal) => port.get(ref, signal),
     list: (kind, signal) => port.list(kind, signal),
     members: (ref, signal) => port.members(ref, signal),
@@ -112,5 +116,6 @@ function shared(port: BrokerPort): BrokerPort {
     removeMember: (ref, kind, member, signal) => port.removeMember(ref, kind, member, signal),
     delete: (ref, signal) => port.delete(ref, signal),
     close: () => port.close(),
-  }
+  })
+  return { foreground: view(broker), background: view(broker.background) }
 }

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { BrokerCircuits } from './broker-circuits.ts'
-import type { BrokerConnections } from './broker-connections.ts'
+import type { BrokerConnections, Lane } from './broker-connections.ts'
 import type { ObjectKind, ObjectRef } from './domain/broker-object.ts'
 import type { PolicyMode } from './domain/catalogue.ts'
 import { codeOf, errorLine, KeymeshError } from './domain/errors.ts'
@@ -122,7 +122,7 @@ export class Engine {
     this.#recordedAtMs.delete(nameOf(key))
     try {
       // A first answer ends a broker's rest: other work does not wait for the end of the sweep.
-      const broker = await this.#circuit(key, options, () => this.#reachable(key, options.signal))
+      const broker = await this.#circuit(key, options, () => this.#reachable(key, options.signal, 'background'))
       const dependencies = { ...this.#reconcileDependencies(broker, options), ...this.#sweepDependencies() }
       const { signal, trigger } = options
       const result = await this.#circuit(key, options, () =>
@@ -179,7 +179,7 @@ export class Engine {
 
   /** The plans of all registrations of a broker that have one, as a sweep would find them. */
   async *planBroker(key: BrokerKey, options: Omit<RunOptions, 'trigger'> = {}): AsyncIterable<Plan> {
-    const broker = await this.#reachable(key, options.signal)
+    const broker = await this.#reachable(key, options.signal, 'background')
     const dependencies = { broker, settings: this.#dependencies.settings, ...this.#sweepDependencies() }
     const { suspects } = await findSuspects(dependencies, { broker: key, ...options })
     for await (const registrationId of suspects) {
@@ -201,13 +201,13 @@ export class Engine {
   }
 
   /** Reads the broker's facts and records whether it answered. */
-  async #reachable(key: BrokerKey, signal?: AbortSignal): Promise<BrokerPort> {
+  async #reachable(key: BrokerKey, signal?: AbortSignal, lane: Lane = 'foreground'): Promise<BrokerPort> {
     const { db, connections, now } = this.#dependencies
     // Every request that is under way listens to the run's signal.
     if (signal !== undefined) setMaxListeners(0, signal)
     const broker = { accountId: key.accountId, brokerId: key.brokerId }
     try {
-      const port = await connections.port(broker)
+      const port = await connections.port(broker, lane)
       const facts = await port.facts(signal)
       await this.#record(key, { sempVersion: facts.sempVersion, error: null })
       return port

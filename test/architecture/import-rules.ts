@@ -69,7 +69,7 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   'src/restore.ts': { mayImport: ['src'] },
   'src/main.ts': { mayImport: ['src/domain', 'src/config.ts', 'src/context.ts', 'src/cli'] },
   'src/cli': {
-    mayImport: [...OF_A_COMMAND, 'src/demo', 'src/doctor'],
+    mayImport: ['src/version.ts', ...OF_A_COMMAND, 'src/demo', 'src/doctor'],
     mayImportTypesOf: ['src/engine.ts', 'src/queue'],
   },
   'src/demo': { mayImport: OF_A_COMMAND, mayImportTypesOf: ['src/engine.ts', 'src/queue'] },

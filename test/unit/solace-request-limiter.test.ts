@@ -82,4 +82,29 @@ describe('the request limiter', () => {
     await expect(waiting).rejects.toThrow('closed')
     expect(vi.getTimerCount()).toBe(0)
   })
+
+  it('lets the foreground go first, and the background every fourth time', async () => {
+    const limiter = new RequestLimiter({ maxConcurrent: 1 })
+    await limiter.acquire()
+    const served: string[] = []
+    const come = (name: string, lane: 'foreground' | 'background'): void =>
+      void limiter.acquire(undefined, lane).then(() => served.push(name))
+    for (const name of ['b1', 'b2', 'b3']) come(name, 'background')
+    for (const name of ['f1', 'f2', 'f3', 'f4', 'f5']) come(name, 'foreground')
+    expect(limiter.waiting).toBe(8)
+    for (let turn = 0; turn < 8; turn += 1) {
+      limiter.release()
+      await Promise.resolve()
+    }
+    await vi.waitFor(() => expect(served).toEqual(['f1', 'f2', 'f3', 'b1', 'f4', 'f5', 'b2', 'b3']))
+  })
+
+  it('rejects who waits in either lane', async () => {
+    const limiter = new RequestLimiter({ maxConcurrent: 1 })
+    await limiter.acquire()
+    const waits = [limiter.acquire(), limiter.acquire(undefined, 'background')]
+    limiter.rejectWaiting(new Error('closed'))
+    expect(await Promise.allSettled(waits)).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }])
+    expect(limiter.waiting).toBe(0)
+  })
 })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { codeOf } from '../../domain/errors.ts'
-import type { SempClient } from './semp-client.ts'
+import type { SempSender } from './semp-client.ts'
 import { abortError } from './semp-errors.ts'
 import { encodePart, type SempPaths } from './semp-paths.ts'
 import { readPages, type SempRead } from './semp-reads.ts'
@@ -45,11 +45,11 @@ const describeLimits = (): string => 'read how many connections the client profi
 
 /** How many connections client profiles allow, and how many a client username has, by the monitoring API. */
 export class ClientConnections {
-  readonly #client: SempClient
+  readonly #client: SempSender
   readonly #paths: SempPaths
   #limits: { readonly read: Promise<ConnectionLimits>; readonly atMs: number } | null = null
 
-  constructor(client: SempClient, paths: SempPaths) {
+  constructor(client: SempSender, paths: SempPaths) {
     this.#client = client
     this.#paths = paths
   }

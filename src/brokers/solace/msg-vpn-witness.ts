@@ -1,5 +1,5 @@
 import { codeOf, KeymeshError } from '../../domain/errors.ts'
-import type { SempClient } from './semp-client.ts'
+import type { SempSender } from './semp-client.ts'
 import { readOne, type SempRead } from './semp-reads.ts'
 import { MSG_VPN } from './solace-answers.ts'
 import { quoteName } from './solace-mapping.ts'
@@ -12,13 +12,13 @@ export interface MsgVpn {
 
 /** Code 6 may be about the object or about its message VPN; this one knows when the message VPN was last seen. */
 export class MsgVpnWitness {
-  readonly #client: SempClient
+  readonly #client: SempSender
   readonly #name: string
   readonly #path: string
   readonly #freshMs: number
   #readAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(client: SempClient, name: string, path: string, freshMs: number) {
+  constructor(client: SempSender, name: string, path: string, freshMs: number) {
     this.#client = client
     this.#name = name
     this.#path = path

@@ -12,14 +12,25 @@ interface Waiter {
   readonly stop: (reason: unknown) => void
 }
 
-/** First come, first served: bounded concurrency and an even rate for the requests to one broker. */
+/** Of work that somebody waits for, or of what goes over everything. */
+export type Lane = 'foreground' | 'background'
+
+/** While both lanes wait, each of this many turns is one of the background. */
+const BACKGROUND_EVERY = 4
+
+/**
+ * Bounded concurrency and an even rate for the requests to one broker. The foreground goes first and starves nobody;
+ * within a lane it is first come, first served.
+ */
 export class RequestLimiter {
   readonly #maxConcurrent: number
   readonly #intervalMs: number
   readonly #nowMs: () => number
   /** In order of arrival; a set, so that one who gives up leaves at once. */
-  readonly #waiters = new Set<Waiter>()
+  readonly #waiters: Readonly<Record<Lane, Set<Waiter>>> = { foreground: new Set(), background: new Set() }
   #running = 0
+  /** Turns of the foreground in a row while the background waited. */
+  #overtaken = 0
   #nextStartMs = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -30,27 +41,28 @@ export class RequestLimiter {
   }
 
   get waiting(): number {
-    return this.#waiters.size
+    return this.#waiters.foreground.size + this.#waiters.background.size
   }
 
   /** Takes a slot if one is free now; never overtakes a waiter. */
   tryAcquire(): boolean {
-    if (this.#waiters.size > 0 || this.#running >= this.#maxConcurrent || this.#delayMs() > 0) return false
+    if (this.waiting > 0 || this.#running >= this.#maxConcurrent || this.#delayMs() > 0) return false
     this.#take()
     return true
   }
 
   /** Takes a slot when it is this caller's turn. Rejects with the signal's reason when aborted before. */
-  async acquire(signal?: AbortSignal): Promise<void> {
+  async acquire(signal?: AbortSignal, lane: Lane = 'foreground'): Promise<void> {
     signal?.throwIfAborted()
     if (this.tryAcquire()) return
+    const waiters = this.#waiters[lane]
     let onAbort: (() => void) | undefined
     try {
       await new Promise<void>((resolve, reject) => {
         const waiter: Waiter = { start: resolve, stop: reject }
-        this.#waiters.add(waiter)
+        waiters.add(waiter)
         onAbort = () => {
-          if (this.#waiters.delete(waiter)) reject(signal?.reason)
+          if (waiters.delete(waiter)) reject(signal?.reason)
         }
         signal?.addEventListener('abort', onAbort, { once: true })
         this.#pump()
@@ -69,13 +81,14 @@ export class RequestLimiter {
   rejectWaiting(reason: unknown): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    for (const waiter of this.#waiters) waiter.stop(reason)
-    this.#waiters.clear()
+    for (const waiters of Object.values(this.#waiters)) {
+      for (const waiter of waiters) waiter.stop(reason)
+      waiters.clear()
+    }
   }
 
   #pump(): void {
-    for (const waiter of this.#waiters) {
-      if (this.#running >= this.#maxConcurrent) return
+    while (this.waiting > 0 && this.#running < this.#maxConcurrent) {
       const delayMs = this.#delayMs()
       if (delayMs > 0) {
         this.#timer ??= setTimeout(() => {
@@ -84,10 +97,21 @@ export class RequestLimiter {
         }, Math.ceil(delayMs))
         return
       }
-      this.#waiters.delete(waiter)
+      const next = this.#next()
       this.#take()
-      waiter.start()
+      next?.start()
     }
+  }
+
+  /** Leaves its lane. */
+  #next(): Waiter | undefined {
+    const { foreground, background } = this.#waiters
+    const isBehind = background.size > 0 && (foreground.size === 0 || this.#overtaken >= BACKGROUND_EVERY - 1)
+    this.#overtaken = isBehind || background.size === 0 ? 0 : this.#overtaken + 1
+    const waiters = isBehind ? background : foreground
+    const [first] = waiters
+    if (first !== undefined) waiters.delete(first)
+    return first
   }
 
   #take(): void {

@@ -4,7 +4,7 @@ import type { ManagementSettings } from '../../domain/catalogue.ts'
 import { codeOf, fateOf, KeymeshError } from '../../domain/errors.ts'
 import type { Secret } from '../../domain/secret.ts'
 import { exchange, type HttpAnswer } from './http-exchange.ts'
-import { RequestLimiter } from './request-limiter.ts'
+import { type Lane, RequestLimiter } from './request-limiter.ts'
 import { readAnswer, type SempAnswer } from './semp-answer.ts'
 import { type Attempted, abortError, httpError, mayRepeat, transportCodeOf, transportError } from './semp-errors.ts'
 import { type SempAddress, sempAddress } from './semp-paths.ts'
@@ -43,6 +43,14 @@ export interface SempRequest {
   /** Texts in the body that no message may repeat. */
   readonly secrets?: readonly string[]
   readonly signal?: AbortSignal | undefined
+  /** Whose turn it is while others wait; the foreground when absent. */
+  readonly lane?: Lane
+}
+
+/** What reads and writes need of a client. */
+export interface SempSender {
+  readonly address: SempAddress
+  send(request: SempRequest): Promise<SempAnswer>
 }
 
 /** Rounds of one request: a cookie that ended, a cookie that ended again while others logged in, a basic login. */
@@ -53,7 +61,7 @@ const TIMED_OUT = Object.assign(new Error('no answer in time'), { code: 'DEADLIN
  * SEMP v2 over HTTP for one broker. A call takes at most `requestTimeoutMs`, repeats and pauses included, from the
  * moment that the limiter lets it go.
  */
-export class SempClient {
+export class SempClient implements SempSender {
   readonly address: SempAddress
   readonly #pool: Pool
   readonly #limiter: RequestLimiter
@@ -105,6 +113,11 @@ export class SempClient {
     }
   }
 
+  /** The same client, for work that lets others go first. */
+  inBackground(): SempSender {
+    return { address: this.address, send: (request) => this.send({ ...request, lane: 'background' }) }
+  }
+
   async #repeat(call: Call, firstError: unknown): Promise<SempAnswer> {
     const { signal, method } = call.request
     const attempt = (count: number): Promise<SempAnswer> =>
@@ -135,7 +148,7 @@ export class SempClient {
 
   async #attempt(call: Call): Promise<SempAnswer> {
     const queuedAtMs = performance.now()
-    if (!this.#limiter.tryAcquire()) await this.#limiter.acquire(call.request.signal)
+    if (!this.#limiter.tryAcquire()) await this.#limiter.acquire(call.request.signal, call.request.lane)
     call.startAttempt(queuedAtMs, performance.now(), this.#timeoutMs)
     try {
       return await this.#authorised(call)

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { KeymeshError } from '../../domain/errors.ts'
 import type { SempAnswer } from './semp-answer.ts'
-import type { SempClient } from './semp-client.ts'
+import type { SempSender } from './semp-client.ts'
 import { unexpectedAnswer } from './semp-errors.ts'
 import { pagePath, withSelect } from './semp-paths.ts'
 
@@ -18,7 +18,7 @@ export interface SempRead<Shape> {
 }
 
 export async function readOne<Shape>(
-  client: SempClient,
+  client: SempSender,
   read: SempRead<Shape>,
   signal: AbortSignal | undefined,
 ): Promise<Shape> {
@@ -36,7 +36,7 @@ const MAX_CURSOR_LENGTH = 8_192
  * present one, never more than one ahead; for a caller that stops early that one page is fetched in vain.
  */
 export async function* readPages<Row>(
-  client: SempClient,
+  client: SempSender,
   read: SempRead<readonly Row[]>,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<readonly Row[]> {
@@ -59,14 +59,14 @@ export async function* readPages<Row>(
   }
 }
 
-function checkCursor<Shape>(client: SempClient, read: SempRead<Shape>, cursor: string, seen: Set<string>): void {
+function checkCursor<Shape>(client: SempSender, read: SempRead<Shape>, cursor: string, seen: Set<string>): void {
   if (cursor.length > MAX_CURSOR_LENGTH) throw unexpected(client, read, 'its cursor is too long')
   if (seen.has(cursor)) throw unexpected(client, read, 'its cursor came before, the pages go round in a circle')
   if (seen.size >= MAX_PAGES) throw unexpected(client, read, 'its pages do not end')
   seen.add(cursor)
 }
 
-function parseData<Shape>(client: SempClient, read: SempRead<Shape>, answer: SempAnswer): Shape {
+function parseData<Shape>(client: SempSender, read: SempRead<Shape>, answer: SempAnswer): Shape {
   const parsed = read.schema.safeParse(answer.data)
   if (parsed.success) return parsed.data
   const path = parsed.error.issues[0]?.path.join('.') ?? ''
@@ -74,6 +74,6 @@ function parseData<Shape>(client: SempClient, read: SempRead<Shape>, answer: Sem
 }
 
 /** An answer that is not what SEMP promises; `what` must not quote values. */
-export function unexpected<Shape>(client: SempClient, read: SempRead<Shape>, what: string): KeymeshError {
+export function unexpected<Shape>(client: SempSender, read: SempRead<Shape>, what: string): KeymeshError {
   return unexpectedAnswer({ describe: read.describe, brokerUrl: client.address.display, secrets: [] }, what)
 }

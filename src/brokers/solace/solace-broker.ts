@@ -5,7 +5,7 @@ import type { Secret } from '../../domain/secret.ts'
 import type { BrokerFacts, BrokerPort, ClientUsernameConnections } from '../../reconcile/ports.ts'
 import { ClientConnections, cannotTell } from './client-connections.ts'
 import { MsgVpnWitness } from './msg-vpn-witness.ts'
-import { SempClient, type SempClientOptions, type SempRequest } from './semp-client.ts'
+import { SempClient, type SempClientOptions, type SempRequest, type SempSender } from './semp-client.ts'
 import { SempPaths } from './semp-paths.ts'
 import { readOne, readPages, unexpected } from './semp-reads.ts'
 import { ABOUT, MEMBER_ANSWERS, type MemberAnswer, OBJECT_ANSWERS, QUEUE_MONITOR, toObject } from './solace-answers.ts'
@@ -29,6 +29,8 @@ export interface SolaceBrokerOptions extends SempClientOptions {
 export interface SolaceBroker extends BrokerPort {
   /** HTTP requests that were started, repeats and logins included. */
   readonly requestCount: number
+  /** The same broker, for work that lets others go first. */
+  readonly background: BrokerPort
 }
 
 type Attributes = Readonly<Record<string, AttributeValue>>
@@ -47,7 +49,19 @@ export function createSolaceBroker(
   options: SolaceBrokerOptions = {},
 ): SolaceBroker {
   checkMsgVpnName(settings.msgVpnName)
-  return new SolaceSempBroker(settings, new SempClient(settings, password, options), options.msgVpnFreshMs ?? 30_000)
+  const { msgVpnName } = settings
+  const { msgVpnFreshMs = 30_000 } = options
+  const client = new SempClient(settings, password, options)
+  const background = new SolaceSempBroker({ client, sender: client.inBackground(), msgVpnName, msgVpnFreshMs })
+  return new SolaceSempBroker({ client, sender: client, msgVpnName, msgVpnFreshMs }, background)
+}
+
+interface Sending {
+  readonly client: SempClient
+  /** The client itself, or its lane for work that lets others go first. */
+  readonly sender: SempSender
+  readonly msgVpnName: string
+  readonly msgVpnFreshMs: number
 }
 
 /** Errors of the monitor API that say nothing of the queue: not there, not supported, not allowed. */
@@ -59,16 +73,20 @@ const CANNOT_COUNT: ReadonlySet<string> = new Set([
 ])
 
 class SolaceSempBroker implements SolaceBroker {
+  readonly background: BrokerPort
   readonly #client: SempClient
+  readonly #sender: SempSender
   readonly #paths: SempPaths
   readonly #msgVpn: MsgVpnWitness
   readonly #connections: ClientConnections
 
-  constructor(settings: ManagementSettings, client: SempClient, msgVpnFreshMs: number) {
+  constructor({ client, sender, msgVpnName, msgVpnFreshMs }: Sending, background?: BrokerPort) {
+    this.background = background ?? this
     this.#client = client
-    this.#paths = new SempPaths(settings.msgVpnName)
-    this.#msgVpn = new MsgVpnWitness(client, settings.msgVpnName, this.#paths.msgVpn, msgVpnFreshMs)
-    this.#connections = new ClientConnections(client, this.#paths)
+    this.#sender = sender
+    this.#paths = new SempPaths(msgVpnName)
+    this.#msgVpn = new MsgVpnWitness(sender, msgVpnName, this.#paths.msgVpn, msgVpnFreshMs)
+    this.#connections = new ClientConnections(sender, this.#paths)
   }
 
   get requestCount(): number {
@@ -84,7 +102,7 @@ class SolaceSempBroker implements SolaceBroker {
       describe: () => 'read the SEMP version',
       schema: ABOUT,
     }
-    const { sempVersion } = await readOne(this.#client, about, signal)
+    const { sempVersion } = await readOne(this.#sender, about, signal)
     const [major = 0, minor = 0] = sempVersion.split('.').map((part) => Number.parseInt(part, 10))
     return {
       sempVersion: `${major}.${minor}`,
@@ -100,8 +118,8 @@ class SolaceSempBroker implements SolaceBroker {
     const describe = (): string => `read ${describeObject(ref)}`
     const read = { kind: ref.kind, path: this.#paths.object(ref), select, describe, schema: one }
     return this.#unlessAbsent(async () => {
-      const object = toObject(ref.kind, await readOne(this.#client, read, signal))
-      if (object.name !== ref.name) throw unexpected(this.#client, read, 'it is about another object')
+      const object = toObject(ref.kind, await readOne(this.#sender, read, signal))
+      if (object.name !== ref.name) throw unexpected(this.#sender, read, 'it is about another object')
       return object
     }, signal)
   }
@@ -111,14 +129,14 @@ class SolaceSempBroker implements SolaceBroker {
     const describe = (): string => `list the ${OBJECT_WORDS[kind]}s of ${this.#msgVpn.describe()}`
     const read = { kind, path: this.#paths.collection(kind), select, describe, schema: page }
     try {
-      for await (const rows of readPages(this.#client, read, signal)) {
+      for await (const rows of readPages(this.#sender, read, signal)) {
         if (rows.length > 0) yield rows.map((row) => toObject(kind, row))
       }
     } catch (error) {
       if (codeOf(error) !== 'NOT_FOUND') throw error
       // A collection is never absent by itself: its message VPN is.
       await this.#msgVpn.read(signal)
-      throw unexpected(this.#client, read, 'the collection is missing although its message VPN is there')
+      throw unexpected(this.#sender, read, 'the collection is missing although its message VPN is there')
     }
   }
 
@@ -146,7 +164,7 @@ class SolaceSempBroker implements SolaceBroker {
       signal,
     }
     try {
-      const parsed = QUEUE_MONITOR.safeParse(await this.#client.send(request))
+      const parsed = QUEUE_MONITOR.safeParse(await this.#sender.send(request))
       if (!parsed.success) return null
       const { count } = parsed.data.collections.msgs
       // Spooled bytes without a message: its partitions hold them, or the count is behind.
@@ -259,7 +277,7 @@ class SolaceSempBroker implements SolaceBroker {
       schema: page,
     }
     const found = { smf: new Set<string>(), mqtt: new Set<string>() }
-    for await (const rows of readPages(this.#client, read, signal)) {
+    for await (const rows of readPages(this.#sender, read, signal)) {
       for (const { member, syntax } of rows) found[syntax].add(member)
     }
     const { smf, mqtt } = collection.memberKinds
@@ -275,7 +293,7 @@ class SolaceSempBroker implements SolaceBroker {
    */
   async #write(request: SempRequest): Promise<void> {
     try {
-      await this.#client.send(request)
+      await this.#sender.send(request)
     } catch (error) {
       if (codeOf(error) === 'NOT_FOUND') await this.#msgVpn.read(request.signal)
       throw error
