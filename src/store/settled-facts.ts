@@ -1,3 +1,4 @@
+import { setImmediate as othersTurn } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { BrokerPolicy, Channel, ClassOfServicePolicy, MessagingSettings } from '../domain/catalogue.ts'
 import { accessRequestId, consumerKey, eventApiId, registrationId } from '../domain/ids.ts'
@@ -8,6 +9,11 @@ import type { BrokerKey } from '../reconcile/sweep-port.ts'
 import type { Database } from './database.ts'
 
 const CHUNK = 500
+/**
+ * Some milliseconds of comparing: what somebody waits for in this process does not wait for a whole chunk, and not for
+ * those of several sweeps.
+ */
+const HANDED_OUT = 25
 
 /**
  * Registrations of a broker that reached their generation, in chunks in the order of their ids: four range reads a
@@ -34,7 +40,10 @@ export async function* settledRegistrations(
       const chunk = await next
       if (chunk === null) return
       next = read(chunk.last)
-      yield chunk.registrations
+      for (let from = 0; from < chunk.registrations.length; from += HANDED_OUT) {
+        await othersTurn()
+        yield chunk.registrations.slice(from, from + HANDED_OUT)
+      }
     }
   } finally {
     // A sweep that ends early leaves no statement running.
