@@ -102,7 +102,7 @@ export function longSoak(given: {
 export function shortSoak({ seed }: { readonly seed: number }): SoakSettings {
   return {
     seed,
-    lengthMs: 50 * SECOND_MS,
+    lengthMs: 35 * SECOND_MS,
     brokers: 3,
     healthyBrokers: 1,
     registrations: 40,
