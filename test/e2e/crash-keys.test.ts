@@ -40,6 +40,14 @@ async function directoryFor(what: string): Promise<string> {
 const sealedBy = async (context: Context) =>
   Object.fromEntries((await keysInUse(context)).map(({ kid, secrets }) => [kid, secrets]))
 
+/** Whether a statement that writes a credential waits for somebody else's lock. */
+async function waitsForCredential({ db }: Context): Promise<boolean> {
+  const { rows } = await sql<{ waits: boolean }>`
+    select exists (select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%update%credentials%')
+      as waits`.execute(db)
+  return rows[0]?.waits === true
+}
+
 async function stoppedAt(command: Service, isReached: () => boolean | Promise<boolean>): Promise<void> {
   await until('the command is stopped', async () => {
     if (!command.isRunning) throw new Error(`the command ended by itself:\n${command.printed}`)
@@ -159,14 +167,13 @@ describe('`keymesh keys rotate`, killed while it reseals', { timeout: 120_000 },
       await context.db.transaction().execute(async (trx) => {
         // This one cannot be written while that lasts; the ones after it stay as they are.
         await trx.selectFrom('credentials').select('id').where('id', '=', String(third?.id)).forUpdate().execute()
-        await stoppedAt(rotation, async () => {
-          const { rows } = await sql<{ waiting: boolean }>`
-            select exists (select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%update%credentials%')
-              as waiting`.execute(context.db)
-          return rows[0]?.waiting === true
-        })
+        await stoppedAt(rotation, () => waitsForCredential(context))
         await rotation.kill()
       })
+      // The database ends the statement that it was sent, whoever sent it.
+      await until('the third credential is written', async () =>
+        (await sealedBy(context))[oldKid] === 4 ? null : true,
+      )
     }
     const ring = await readKeyRingFile(ringFile)
     const kid = String(ring?.current)
