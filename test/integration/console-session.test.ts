@@ -149,7 +149,7 @@ describe('the list of registrations', () => {
     ['not being in sync', 'state=astray', ['dispatch-console']],
     ['a request in error', 'state=failing', ['dispatch-console']],
     ['a broker where it is not in sync', 'state=astray&broker=south', []],
-    ['a broker and a text', 'broker=central&search=crew', ['crew-app-harbour']],
+    ['a broker and a text', 'broker=central&search=crew-app', ['crew-app-harbour']],
   ])('is searched by %s', async (_what, query, found) => {
     const { html } = await world.page(`/console/registrations?${query}`)
     expect([...html.matchAll(/<tr id="registration-([^"]+)"/g)].map(([, id]) => id)).toEqual(found)
