@@ -6,7 +6,7 @@ import { counted, number, pageHead, withQuery } from './components.ts'
 import { bucketName, driftChart } from './drift-chart.ts'
 import { timeline } from './drift-timeline.ts'
 import type { Html, Page } from './page.ts'
-import { choices, type NamedBroker, olderLink } from './record-filters.ts'
+import { brokerChoices, choices, type NamedBroker, olderLink } from './record-filters.ts'
 import { driftKind } from './record-parts.ts'
 
 export const DRIFT_PATH = `${CONSOLE}/drift`
@@ -84,11 +84,7 @@ function filterForm({ query, brokers, kinds }: DriftPageData): Html {
   return html`<form class="filters" method="get" action="${DRIFT_PATH}" role="search" aria-label="Filter drift">
 ${query.span === '24h' ? '' : html`<input type="hidden" name="span" value="${query.span}">`}
 <div><label for="broker">Broker</label>
-<select id="broker" name="broker">${choices(
-    'All brokers',
-    brokers.map(({ id, name }) => [id, name === id ? id : `${name} (${id})`]),
-    query.broker,
-  )}</select></div>
+<select id="broker" name="broker">${brokerChoices('All brokers', brokers, query.broker)}</select></div>
 <div><label for="kind">Kind</label>
 <select id="kind" name="kind">${choices(
     'All kinds',

@@ -8,7 +8,7 @@ import { actionButton, forAdministrators } from './action-button.ts'
 import { chip, counted, pageHead, when, withQuery } from './components.ts'
 import type { Html, Page } from './page.ts'
 import { planSteps } from './plan-steps.ts'
-import { choices, type NamedBroker } from './record-filters.ts'
+import { brokerChoices, type NamedBroker } from './record-filters.ts'
 import { brokerLink, driftKind, kindWords, registrationLink, withCode } from './record-parts.ts'
 import { RUNS_PATH } from './runs-page.ts'
 
@@ -52,11 +52,7 @@ ${found === null ? html`<p class="empty">Choose a broker, or give a registration
 function chooser({ query, brokers }: PlanPageData): Html {
   return html`<form class="filters" method="get" action="${PLAN_PATH}" aria-label="What to plan">
 <div><label for="broker">Broker</label>
-<select id="broker" name="broker">${choices(
-    query.registration === undefined ? 'Choose' : 'All of its brokers',
-    brokers.map(({ id, name }) => [id, name === id ? id : `${name} (${id})`]),
-    query.broker,
-  )}</select></div>
+<select id="broker" name="broker">${brokerChoices(query.registration === undefined ? 'Choose' : 'All of its brokers', brokers, query.broker)}</select></div>
 <div class="wide"><label for="registration">Registration</label>
 <input id="registration" name="registration" value="${query.registration ?? ''}" placeholder="All of the broker, or an id" autocapitalize="none" autocomplete="off" spellcheck="false" maxlength="256"></div>
 <button type="submit">Plan</button>

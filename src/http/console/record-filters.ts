@@ -21,6 +21,14 @@ export function choices(
   )}`
 }
 
+/** Brokers by name; the id is shown where the name is another. */
+export const brokerChoices = (all: string, brokers: readonly NamedBroker[], chosen: string | undefined): Html =>
+  choices(
+    all,
+    brokers.map(({ id, name }) => [id, name === id ? id : `${name} (${id})`]),
+    chosen,
+  )
+
 export interface OlderLink {
   /** The cursor of the next page; null at the end. */
   readonly older: string | null

@@ -3,7 +3,7 @@ import type { RegistrationStateFilter, RegistrationSummary } from '../../store/r
 import { CONSOLE } from './access.ts'
 import { chip, counted, number, pageHead, pager, table } from './components.ts'
 import type { Html, Page } from './page.ts'
-import { choices, type NamedBroker } from './record-filters.ts'
+import { brokerChoices, choices, type NamedBroker } from './record-filters.ts'
 import { registrationPath } from './record-parts.ts'
 
 export const REGISTRATIONS_PATH = `${CONSOLE}/registrations`
@@ -77,11 +77,7 @@ function filters({ query, brokers }: RegistrationsPageData): Html {
 <div class="wide"><label for="search">Name, id, owner or client username</label>
 <input id="search" name="search" type="search" value="${query.search ?? ''}" autocapitalize="none" autocomplete="off" spellcheck="false" maxlength="200"></div>
 <div><label for="state">State</label><select id="state" name="state">${choices('Any', STATES, query.state)}</select></div>
-<div><label for="broker">Broker</label><select id="broker" name="broker">${choices(
-    'Any',
-    brokers.map(({ id, name }) => [id, name === id ? id : `${name} (${id})`]),
-    query.broker,
-  )}</select></div>
+<div><label for="broker">Broker</label><select id="broker" name="broker">${brokerChoices('Any', brokers, query.broker)}</select></div>
 <button type="submit">Search</button>
 </form>`
 }

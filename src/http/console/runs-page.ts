@@ -3,7 +3,7 @@ import type { RunView } from '../../store/runs-view.ts'
 import { CONSOLE } from './access.ts'
 import { counted, pageHead, withQuery } from './components.ts'
 import type { Html, Page } from './page.ts'
-import { choices, type NamedBroker, olderLink } from './record-filters.ts'
+import { brokerChoices, choices, type NamedBroker, olderLink } from './record-filters.ts'
 import { OUTCOMES, runsTable, TRIGGER_WORDS } from './runs-table.ts'
 
 export const RUNS_PATH = `${CONSOLE}/runs`
@@ -51,11 +51,7 @@ function filterForm(query: RunsQuery, brokers: readonly NamedBroker[]): Html {
   const isFiltered = Object.values(filters).some((each) => each !== undefined)
   return html`<form class="filters" method="get" action="${RUNS_PATH}" role="search" aria-label="Filter runs">
 <div><label for="broker">Broker</label>
-<select id="broker" name="broker">${choices(
-    'All brokers',
-    brokers.map(({ id, name }) => [id, name === id ? id : `${name} (${id})`]),
-    query.broker,
-  )}</select></div>
+<select id="broker" name="broker">${brokerChoices('All brokers', brokers, query.broker)}</select></div>
 <div><label for="kind">What</label>
 <select id="kind" name="kind">${choices(
     'Sweeps and registrations',
