@@ -21,9 +21,8 @@ import {
   type VerifyEvent,
   type VerifyRequest,
 } from './operations.ts'
-import { unknownInput } from './select.ts'
 import { type Call, ServiceClient, type ServiceClientOptions } from './service-client.ts'
-import { unknownTarget } from './store-operations.ts'
+import { unknownInput, unknownTarget } from './unknown-input.ts'
 
 /** On the operations API of a service that runs elsewhere. */
 export class HttpOperations implements Operations {

@@ -1,10 +1,10 @@
-import { InvalidInputError } from '../domain/errors.ts'
 import type { AccountId } from '../domain/ids.ts'
 import type { Pair } from '../reconcile/store-port.ts'
 import type { BrokerKey } from '../reconcile/sweep-port.ts'
 import { listManagedBrokers } from '../store/broker-settings.ts'
 import type { Database } from '../store/database.ts'
 import { pairsOfRegistration } from '../store/pairs.ts'
+import { unknownInput } from './unknown-input.ts'
 
 interface Place {
   readonly db: Database
@@ -36,8 +36,4 @@ export async function selectPairs(
     throw unknownInput('registrationId', `registration ${registrationId} is unknown, or nothing ties it to ${where}`)
   }
   return selected
-}
-
-export function unknownInput(path: string | null, message: string): InvalidInputError {
-  return new InvalidInputError('The request', [path === null ? { message } : { path, message }])
 }

@@ -30,7 +30,8 @@ import {
   type VerifyRequest,
 } from './operations.ts'
 import { pairEvents, sweepEvents, verifyEvents } from './run-events.ts'
-import { selectBrokers, selectPairs, unknownInput } from './select.ts'
+import { selectBrokers, selectPairs } from './select.ts'
+import { unknownInput, unknownTarget } from './unknown-input.ts'
 
 export interface StoreOperationsDependencies {
   readonly db: Database
@@ -193,9 +194,6 @@ export class StoreOperations implements Operations {
     await audit(db, { atMs: now(), accountId, who, what, subject: id ?? 'account', outcome: 'done' })
   }
 }
-
-export const unknownTarget = ({ scope, id }: PauseTarget) =>
-  unknownInput(`${scope}Id`, `there is no ${scope} \`${id}\` in this account`)
 
 const inOrder = (pairs: readonly Pair[]): readonly Pair[] =>
   pairs.toSorted((one, other) =>
