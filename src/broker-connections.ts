@@ -1,3 +1,4 @@
+import type { Lane } from './brokers/solace/request-limiter.ts'
 import type { SempRequestEvent } from './brokers/solace/semp-client.ts'
 import { createSolaceBroker, type SolaceBroker } from './brokers/solace/solace-broker.ts'
 import { codeOf, KeymeshError } from './domain/errors.ts'
@@ -13,9 +14,6 @@ export type ObserveSemp = (broker: BrokerKey, event: SempRequestEvent) => void
 interface Connection extends Ports {
   readonly fingerprint: string
 }
-
-/** A sweep is in the background: the requests of other work go first. */
-export type Lane = 'foreground' | 'background'
 
 type Ports = Readonly<Record<Lane, BrokerPort>>
 

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { BrokerCircuits } from './broker-circuits.ts'
-import type { BrokerConnections, Lane } from './broker-connections.ts'
+import type { BrokerConnections } from './broker-connections.ts'
+import type { Lane } from './brokers/solace/request-limiter.ts'
 import type { ObjectKind, ObjectRef } from './domain/broker-object.ts'
 import type { PolicyMode } from './domain/catalogue.ts'
 import { codeOf, errorLine, KeymeshError } from './domain/errors.ts'
