@@ -2,7 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { KeymeshError } from './domain/errors.ts'
 import { type BrokerHealth, isBrokerTrouble } from './reconcile/broker-health.ts'
 import type { BrokerKey } from './reconcile/sweep-port.ts'
-import { admit, peek, recordFailure, recordSuccess } from './store/broker-health.ts'
+import { batched } from './store/batched.ts'
+import {
+  type AfterFailure,
+  admit,
+  type BrokerFailure,
+  peek,
+  recordFailures,
+  recordSuccess,
+} from './store/broker-health.ts'
 import type { Database } from './store/database.ts'
 
 /** A good answer serves the runs of this process for so long; a failure of this process is known at once. */
@@ -26,6 +34,8 @@ export interface BrokerCircuitsOptions {
 export class BrokerCircuits {
   readonly #options: BrokerCircuitsOptions
   readonly #closed = new Map<string, Known>()
+  /** Many runs may be under way when a broker goes away: they would stand in line for its one row. */
+  readonly #recordFailure = new Map<string, (failure: BrokerFailure) => Promise<AfterFailure>>()
 
   constructor(options: BrokerCircuitsOptions) {
     this.#options = options
@@ -91,9 +101,12 @@ export class BrokerCircuits {
 
   async #failed(broker: BrokerKey, prober: string | null): Promise<void> {
     const { db, now, random, onChange } = this.#options
-    this.#closed.delete(nameOf(broker))
-    const health = await recordFailure(db, broker, { nowMs: now(), random: random(), prober })
-    if (health.state === 'open') onChange(broker, health)
+    const name = nameOf(broker)
+    this.#closed.delete(name)
+    const record = this.#recordFailure.get(name) ?? batched((failures) => recordFailures(db, broker, failures))
+    this.#recordFailure.set(name, record)
+    const { health, changed } = await record({ nowMs: now(), random: random(), prober })
+    if (changed && health.state === 'open') onChange(broker, health)
   }
 }
 

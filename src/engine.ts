@@ -16,10 +16,17 @@ import { findSuspects, type SweepProgress, type SweepResult, sweepBroker } from 
 import type { BrokerKey, SweepMemory, SweepStore } from './reconcile/sweep-port.ts'
 import type { Verifier } from './reconcile/verify.ts'
 import { type VerifyBrokerRequest, type VerifyFinding, verifyBroker } from './reconcile/verify-broker.ts'
-import { recordReachability, recordSweepEnd, recordSweepProgress, recordSweepStart } from './store/broker-status.ts'
+import { batched } from './store/batched.ts'
+import {
+  type Reachability,
+  recordReachability,
+  recordSweepEnd,
+  recordSweepProgress,
+  recordSweepStart,
+} from './store/broker-status.ts'
 import type { Database } from './store/database.ts'
 import { notInLedger } from './store/orphans.ts'
-import { waitsSilently } from './store/pairs.ts'
+import { type SilentWait, waitSilently } from './store/pairs.ts'
 import { refusePausedBroker, refusePausedPair } from './store/pause.ts'
 import { readPolicy } from './store/policies.ts'
 
@@ -68,9 +75,18 @@ export interface SweepOptions extends RunOptions {
 /** What jobs, commands and the API ask for: one pair, one broker, or a plan of either. */
 export class Engine {
   readonly #dependencies: EngineDependencies
+  /** Many runs meet the same sick broker at once: what they write and ask about it goes out together. */
+  readonly #recordReachability: (news: Reachability) => Promise<unknown>
+  readonly #waitsSilently: (pair: Pair) => Promise<SilentWait | null>
 
   constructor(dependencies: EngineDependencies) {
     this.#dependencies = dependencies
+    const { db } = dependencies
+    this.#recordReachability = batched(async (news) => {
+      await recordReachability(db, news)
+      return news
+    })
+    this.#waitsSilently = batched((pairs) => waitSilently(db, pairs))
   }
 
   /** Throws PAUSED when the pair, its broker or its account is, BROKER_RESTING while a sick broker rests. */
@@ -203,7 +219,7 @@ export class Engine {
 
   /** Reads the broker's facts and records whether it answered. */
   async #reachable(key: BrokerKey, signal?: AbortSignal, lane: Lane = 'foreground'): Promise<BrokerPort> {
-    const { db, connections, now } = this.#dependencies
+    const { connections, now } = this.#dependencies
     // Every request that is under way listens to the run's signal.
     if (signal !== undefined) setMaxListeners(0, signal)
     const broker = { accountId: key.accountId, brokerId: key.brokerId }
@@ -217,14 +233,14 @@ export class Engine {
       if (codeOf(error) === 'BROKER_UNUSABLE') throw error
       this.#recordedAtMs.delete(nameOf(key))
       const failure = { code: codeOf(error), message: errorLine(error) }
-      await recordReachability(db, { broker, atMs: now(), sempVersion: null, error: failure })
+      await this.#recordReachability({ broker, atMs: now(), sempVersion: null, error: failure })
       throw error
     }
   }
 
   /** Who waits for a broker that rests learns what is wrong with it, too, though others tried it. */
   async #recordRest(pair: Pair, options: RunOptions, error: unknown): Promise<void> {
-    const silent = await waitsSilently(this.#dependencies.db, pair).catch(() => null)
+    const silent = await this.#waitsSilently(pair).catch(() => null)
     if (silent === null) return
     const message = silent.said ?? errorLine(error)
     await this.#recordUnreached(pair, options, new KeymeshError({ code: codeOf(error), fate: 'wait', message }))
@@ -256,11 +272,15 @@ export class Engine {
 
   /** Good news is written at most every few seconds; bad news and the change back are written at once. */
   async #record(key: BrokerKey, news: { readonly sempVersion: string; readonly error: null }): Promise<void> {
-    const { db, now } = this.#dependencies
+    const { now } = this.#dependencies
     const name = nameOf(key)
     if (now() - (this.#recordedAtMs.get(name) ?? Number.NEGATIVE_INFINITY) < REACHABLE_EVERY_MS) return
     this.#recordedAtMs.set(name, now())
-    await recordReachability(db, { broker: { accountId: key.accountId, brokerId: key.brokerId }, atMs: now(), ...news })
+    await this.#recordReachability({
+      broker: { accountId: key.accountId, brokerId: key.brokerId },
+      atMs: now(),
+      ...news,
+    })
   }
 
   #reconcileDependencies(broker: BrokerPort, options: RunOptions) {

@@ -14,7 +14,8 @@ export const HEALTHY: BrokerHealth = { state: 'closed', failures: 0 }
 /** Failures in a row after which a broker rests. */
 const OPENS_AFTER = 5
 const REST_BASE_MS = 5_000
-const REST_CAP_MS = 2 * 60_000
+/** No rest is longer. */
+export const REST_CAP_MS = 2 * 60_000
 /** How long the prober has the broker to itself. */
 export const PROBER_MS = 60_000
 

@@ -79,6 +79,11 @@ export async function admit(db: Database, broker: BrokerKey, prober: string, now
   })
 }
 
+export interface AfterFailure {
+  readonly health: BrokerHealth
+  readonly changed: boolean
+}
+
 export interface BrokerFailure {
   readonly nowMs: number
   readonly random: number
@@ -86,13 +91,23 @@ export interface BrokerFailure {
   readonly prober: string | null
 }
 
-/** What the broker is after one more failure. */
-export async function recordFailure(db: Database, broker: BrokerKey, failure: BrokerFailure): Promise<BrokerHealth> {
+/** What the broker is after each of these failures, which are in their order; `changed` is false where one said nothing new. */
+export async function recordFailures(
+  db: Database,
+  broker: BrokerKey,
+  failures: readonly BrokerFailure[],
+): Promise<readonly AfterFailure[]> {
   return db.transaction().execute(async (trx) => {
-    const health = await readForUpdate(trx, broker)
-    const next = afterFailure(health, failure)
-    if (next !== health) await write(trx, broker, next)
-    return next
+    const before = await readForUpdate(trx, broker)
+    let health = before
+    const after = failures.map((failure): AfterFailure => {
+      const next = afterFailure(health, failure)
+      const changed = next !== health
+      health = next
+      return { health, changed }
+    })
+    if (health !== before) await write(trx, broker, health)
+    return after
   })
 }
 

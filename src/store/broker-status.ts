@@ -70,15 +70,23 @@ export interface Reachability {
   readonly error: { readonly code: string; readonly message: string } | null
 }
 
-/** What the first read of a run said. */
-export async function recordReachability(
-  db: Database,
-  { broker, atMs, sempVersion, error }: Reachability,
-): Promise<void> {
+/** What the first reads of runs said, in their order; of each broker the last one is kept. */
+export async function recordReachability(db: Database, news: readonly Reachability[]): Promise<void> {
+  const last = new Map(news.map((each) => [JSON.stringify([each.broker.accountId, each.broker.brokerId]), each]))
+  const rows = [...last]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, { broker, atMs, sempVersion, error }]) => ({
+      ...broker,
+      at: at(atMs),
+      sempVersion,
+      code: error?.code ?? null,
+      error: error?.message ?? null,
+    }))
   await sql`
     insert into broker_status (account_id, broker_id, reachable, checked_at, semp_version, error_code, error)
-    values (${broker.accountId}, ${broker.brokerId}, ${error === null}, ${at(atMs)}, ${sempVersion}, ${error?.code ?? null},
-      ${error?.message ?? null})
+    select w."accountId", w."brokerId", w.code is null, w.at, w."sempVersion", w.code, w.error
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
+      as w("accountId" text, "brokerId" text, at timestamptz, "sempVersion" text, code text, error text)
     on conflict (account_id, broker_id) do update set reachable = excluded.reachable, checked_at = excluded.checked_at,
       semp_version = coalesce(excluded.semp_version, broker_status.semp_version), error_code = excluded.error_code,
       error = excluded.error`.execute(db)

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { accountId, brokerId, registrationId } from '../domain/ids.ts'
+import { REST_CAP_MS } from '../reconcile/broker-health.ts'
 import type { Pair } from '../reconcile/store-port.ts'
 import type { BrokerKey } from '../reconcile/sweep-port.ts'
 import type { Database } from './database.ts'
@@ -20,8 +21,9 @@ const toPair = (row: PairRow): Pair => ({
 const columns = sql`p.account_id as account, p.broker_id as broker, p.registration_id as registration`
 
 /**
- * Level-triggered: every pair that lags or is due, or that a sweep suspected and left, whatever the queue remembers, on brokers that can be reached at all
- * and are not paused. Longest waiting first.
+ * Level-triggered: every pair that lags or is due, or that a sweep suspected and left, whatever the queue remembers, on
+ * brokers that can be reached at all, are not paused and do not rest: a rest that ends later than any lasts was begun
+ * before the clock was set back. Longest waiting first.
  */
 export async function laggingPairs(db: Database, limit: number): Promise<readonly Pair[]> {
   const { rows } = await sql<PairRow>`
@@ -31,6 +33,8 @@ export async function laggingPairs(db: Database, limit: number): Promise<readonl
     where ((p.reached_generation < p.generation and (p.due_at is null or p.due_at <= now())) or p.due_at <= now()
         or p.suspected_at <= now() - interval '10 minutes')
       and not ${pausedPair}
+      and not exists (select from broker_status s where s.account_id = p.account_id and s.broker_id = p.broker_id
+        and s.health = 'open' and s.retry_at > now() and s.retry_at <= now() + ${REST_CAP_MS} * interval '1 millisecond')
     order by coalesce(p.due_at, p.changed_at) limit ${limit}`.execute(db)
   return rows.map(toPair)
 }
@@ -55,17 +59,28 @@ export async function revokedPairs(db: Database, limit: number): Promise<readonl
   return rows.map(toPair)
 }
 
-/**
- * Of a pair that waits for its broker, and does not yet say that a person should know: what the broker said last. Null
- * of any other pair.
- */
-export async function waitsSilently(db: Database, pair: Pair): Promise<{ readonly said: string | null } | null> {
-  const { rows } = await sql<{ said: string | null }>`
-    select s.error as said from pairs p
+export interface SilentWait {
+  /** What the broker said last. */
+  readonly said: string | null
+}
+
+/** Of pairs that wait for their broker and do not yet say that a person should know; null of any other. */
+export async function waitSilently(db: Database, pairs: readonly Pair[]): Promise<readonly (SilentWait | null)[]> {
+  const asked = pairs.map(({ accountId, brokerId, registrationId }, index) => ({
+    accountId,
+    brokerId,
+    registrationId,
+    index,
+  }))
+  const { rows } = await sql<SilentWait & { readonly index: number }>`
+    select w.index, s.error as said
+    from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb)
+      as w("accountId" text, "brokerId" text, "registrationId" text, index integer)
+    join pairs p on p.account_id = w."accountId" and p.registration_id = w."registrationId" and p.broker_id = w."brokerId"
     left join broker_status s on s.account_id = p.account_id and s.broker_id = p.broker_id
-    where p.account_id = ${pair.accountId} and p.registration_id = ${pair.registrationId} and p.broker_id = ${pair.brokerId}
-      and p.wanted and p.reached_generation < p.generation and not p.needs_person`.execute(db)
-  return rows[0] ?? null
+    where p.wanted and p.reached_generation < p.generation and not p.needs_person`.execute(db)
+  const found = new Map(rows.map(({ index, said }) => [index, { said }]))
+  return asked.map(({ index }) => found.get(index) ?? null)
 }
 
 /** What lags or is due of a filter, after a pause: as the poll would find it. */

@@ -1,12 +1,14 @@
 import { sql } from 'kysely'
+import pino from 'pino'
 import { describe, expect, it } from 'vitest'
 import { codeOf } from '../../src/domain/errors.ts'
-import { type TestMesh, withMesh } from '../helpers/mesh.ts'
+import { laggingPairs } from '../../src/store/pairs.ts'
+import { type MeshOptions, type TestMesh, withMesh } from '../helpers/mesh.ts'
 import { client, ordersPortal } from './reconcile-fixtures.ts'
 
 const APPS = Array.from({ length: 8 }, (_, index) => `app-${index}`)
 
-async function meshOf(now?: () => number): Promise<TestMesh> {
+async function meshOf(options: Pick<MeshOptions, 'now' | 'log'> = {}): Promise<TestMesh> {
   return withMesh({
     brokers: 2,
     portal: (brokers) =>
@@ -14,7 +16,7 @@ async function meshOf(now?: () => number): Promise<TestMesh> {
         brokers,
         APPS.map((id) => client(id)),
       ),
-    ...(now && { now }),
+    ...options,
   })
 }
 
@@ -33,7 +35,7 @@ async function health(mesh: TestMesh, index = 0) {
 
 async function makeSick(mesh: TestMesh): Promise<void> {
   await mesh.sandbox.broker(0).stop()
-  for (const app of APPS.slice(0, 5)) await outcome(mesh, app)
+  await Promise.all(APPS.slice(0, 5).map((app) => outcome(mesh, app)))
 }
 
 describe('a sick broker', () => {
@@ -51,9 +53,29 @@ describe('a sick broker', () => {
     expect(await outcome(mesh, 'app-6', 1)).toBe('done')
   })
 
+  it('rests once, however many runs meet it at a time, and is not polled for until its rest is over', async () => {
+    const lines: string[] = []
+    const log = pino({ level: 'warn' }, { write: (line) => lines.push(line) })
+    await using mesh = await meshOf({ log })
+    await mesh.sandbox.broker(0).stop()
+    const outcomes = await Promise.all(APPS.map((app) => outcome(mesh, app)))
+    expect(outcomes).toEqual(APPS.map(() => 'BROKER_UNREACHABLE'))
+    expect(await health(mesh)).toMatchObject({ health: 'open', failures: 5 })
+    expect(lines.filter((line) => line.includes('"broker.resting"'))).toHaveLength(1)
+    const { db } = mesh.context
+    const polled = async () => (await laggingPairs(db, 100)).filter((pair) => pair.brokerId === mesh.key(0).brokerId)
+    await sql`update pairs set due_at = null`.execute(db)
+    expect(await polled()).toEqual([])
+    expect(await laggingPairs(db, 100)).toHaveLength(APPS.length)
+    for (const retryAt of [sql`now()`, sql`now() + interval '1 day'`]) {
+      await sql`update broker_status set retry_at = ${retryAt} where broker_id = ${mesh.key(0).brokerId}`.execute(db)
+      expect(await polled()).toHaveLength(APPS.length)
+    }
+  })
+
   it('is found well by one run alone, also after a restart of every process', async () => {
     let nowMs = Date.now()
-    await using mesh = await meshOf(() => nowMs)
+    await using mesh = await meshOf({ now: () => nowMs })
     await makeSick(mesh)
     await mesh.sandbox.broker(0).start()
     const other = await mesh.another('second')
@@ -73,7 +95,7 @@ describe('a sick broker', () => {
 
   it('rests longer when the one run fails, and its next try is always on record', async () => {
     let nowMs = Date.now()
-    await using mesh = await meshOf(() => nowMs)
+    await using mesh = await meshOf({ now: () => nowMs })
     await makeSick(mesh)
     nowMs += 10_000
     expect(await outcome(mesh, 'app-6')).toBe('BROKER_UNREACHABLE')
@@ -96,7 +118,8 @@ describe('a sick broker', () => {
     await using mesh = await meshOf()
     for (const apps of [APPS.slice(0, 4), APPS.slice(4, 8)]) {
       await mesh.sandbox.broker(0).stop()
-      for (const app of apps) expect(await outcome(mesh, app)).toMatch(/^BROKER_(UNREACHABLE|CONNECTION_LOST)$/)
+      for (const each of await Promise.all(apps.map((app) => outcome(mesh, app))))
+        expect(each).toMatch(/^BROKER_(UNREACHABLE|CONNECTION_LOST)$/)
       await mesh.sandbox.broker(0).start()
       expect(await outcome(mesh, apps[0] ?? '')).toBe('done')
     }
@@ -105,14 +128,12 @@ describe('a sick broker', () => {
 
   it('has the failures of every process forgotten by a success of any', async () => {
     let nowMs = Date.now()
-    await using mesh = await meshOf(() => nowMs)
+    await using mesh = await meshOf({ now: () => nowMs })
     const other = await mesh.another('second')
     expect(await outcome(mesh, 'app-0')).toBe('done')
     await mesh.sandbox.broker(0).stop()
-    for (const app of APPS.slice(1, 5)) {
-      const run = other.engine.reconcilePair(mesh.pair(app), { trigger: 'poll' })
-      await expect(run).rejects.toMatchObject({ code: expect.stringMatching(/^BROKER_/) })
-    }
+    const runs = APPS.slice(1, 5).map((app) => other.engine.reconcilePair(mesh.pair(app), { trigger: 'poll' }))
+    for (const { status } of await Promise.allSettled(runs)) expect(status).toBe('rejected')
     await mesh.sandbox.broker(0).start()
     expect(await health(mesh)).toMatchObject({ health: 'closed', failures: 4 })
     nowMs += 2_000

@@ -6,7 +6,7 @@ import { Secret } from '../../src/domain/secret.ts'
 import { NotificationSender } from '../../src/notifications/notification-sender.ts'
 import { Notifier } from '../../src/notifier.ts'
 import { deleteAccount } from '../../src/store/accounts.ts'
-import { recordFailure, recordSuccess } from '../../src/store/broker-health.ts'
+import { recordFailures as recordBrokerFailures, recordSuccess } from '../../src/store/broker-health.ts'
 import { listDeliveries, readDelivery, resendDead, resendDelivery } from '../../src/store/notification-deliveries.ts'
 import { makeTest } from '../../src/store/notification-digest.ts'
 import {
@@ -189,7 +189,7 @@ describe('a fact', () => {
   it('of a broker that goes down and comes back is told once each, however often it fails between', async () => {
     await endpoint()
     const { db } = mesh.context
-    const fail = (prober: string | null = null) => recordFailure(db, mesh.key(), { nowMs, random: 0, prober })
+    const fail = (prober: string | null = null) => recordBrokerFailures(db, mesh.key(), [{ nowMs, random: 0, prober }])
     for (let failures = 0; failures < 8; failures += 1) await fail()
     await sql`update broker_status set health = 'half-open', prober = 'me', prober_until = now()`.execute(db)
     await fail('me')
@@ -521,7 +521,6 @@ describe('what is stored', () => {
 })
 
 async function recordFailures(): Promise<void> {
-  for (let failures = 0; failures < 5; failures += 1) {
-    await recordFailure(mesh.context.db, mesh.key(), { nowMs, random: 0, prober: null })
-  }
+  const failure = { nowMs, random: 0, prober: null }
+  await recordBrokerFailures(mesh.context.db, mesh.key(), Array(5).fill(failure))
 }
