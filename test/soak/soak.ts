@@ -67,7 +67,7 @@ export async function runSoak(
   const directory = await mkdtemp(join(tmpdir(), 'keymesh-soak-'))
   const logFile = join(directory, 'log')
   const bounds = boundsOf(settings)
-  const [clock, problems, excuses] = [new FairClock(), new Problems(), new Excuses(settings.brokers, bounds)]
+  const [clock, problems, excuses] = [new FairClock(), new Problems(say), new Excuses(settings.brokers, bounds)]
   const indexes = new Map(Array.from({ length: settings.brokers }, (_, index) => [brokerIdOf(index), index]))
   let services: Services | null = null
   const log = new LogWatch(logFile, () => ({
