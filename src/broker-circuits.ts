@@ -54,7 +54,11 @@ export class BrokerCircuits {
       await this.#succeeded(broker)
       return result
     } catch (error) {
-      if (isBrokerTrouble(error)) await this.#failed(broker, prober)
+      if (isBrokerTrouble(error)) {
+        const health = await this.#failed(broker, prober)
+        // Trying it once more by itself is no use to this run: all of the broker's work waits for the end of its rest.
+        if (health.state === 'open' && !force) throw untilRested(error, health.retryAtMs - this.#options.now())
+      }
       // The broker answered, whatever else went wrong.
       else if (prober !== null) await this.#succeeded(broker)
       throw error
@@ -99,7 +103,7 @@ export class BrokerCircuits {
     this.#closed.set(nameOf(broker), { untilMs: this.#options.now() + FRESH_MS, failed: false })
   }
 
-  async #failed(broker: BrokerKey, prober: string | null): Promise<void> {
+  async #failed(broker: BrokerKey, prober: string | null): Promise<BrokerHealth> {
     const { db, now, random, onChange } = this.#options
     const name = nameOf(broker)
     this.#closed.delete(name)
@@ -107,6 +111,7 @@ export class BrokerCircuits {
     this.#recordFailure.set(name, record)
     const { health, changed } = await record({ nowMs: now(), random: random(), prober })
     if (changed && health.state === 'open') onChange(broker, health)
+    return health
   }
 }
 
@@ -121,5 +126,21 @@ const resting = ({ brokerId }: BrokerKey, restMs: number): KeymeshError =>
     fate: 'wait',
     message: `Broker ${brokerId} failed several times in a row and rests for ${Math.ceil(Math.max(1, restMs) / 1000)} s.`,
     hint: 'It is tried again by itself; `keymesh reconcile --broker` tries it at once.',
-    retryAfterMs: Math.max(50, Math.min(restMs, ASK_AGAIN_MS)),
+    retryAfterMs: askAgainMs(restMs),
   })
+
+const askAgainMs = (restMs: number): number => Math.max(50, Math.min(restMs, ASK_AGAIN_MS))
+
+/** The same failure, with the fate of all work of a broker that rests. */
+function untilRested(error: unknown, restMs: number): unknown {
+  if (!(error instanceof KeymeshError)) return error
+  const { code, message, hint, cause } = error
+  return new KeymeshError({
+    code,
+    message,
+    cause,
+    fate: 'wait',
+    retryAfterMs: askAgainMs(restMs),
+    ...(hint && { hint }),
+  })
+}

@@ -10,6 +10,8 @@ import { settlesWithin } from './settles-within.ts'
 const PROGRESS_EVERY_MS = 1_000
 /** After its signal was aborted a job gets this long to hand itself back. */
 const ABORT_PATIENCE_MS = 5_000
+/** After a rest the first job has the queue to itself for so long, or until it is done. */
+const FIRST_ALONE_MS = 2_000
 /** A worker without a job says goodbye to its engine in far less. */
 const IDLE_PATIENCE_MS = 2_000
 /** A limit that is never met: without one the library does not look at pauses that `rateLimit` asked for. */
@@ -41,8 +43,9 @@ export class BullmqWorker implements JobWorker {
   readonly #stop = new AbortController()
   /** Ids of jobs whose processor runs. */
   readonly #running = new Set<string>()
-  #concurrency: number
+  readonly #concurrency: number
   #closing: Promise<boolean> | undefined
+  #restTimer: NodeJS.Timeout | undefined
 
   constructor(dependencies: WorkerDependencies, queue: BullmqQueue, process: JobProcessor, options: WorkerOptions) {
     this.#queue = queue
@@ -75,11 +78,6 @@ export class BullmqWorker implements JobWorker {
     })
   }
 
-  setConcurrency(concurrency: number): void {
-    this.#concurrency = concurrency
-    if (!this.#wait.probing) this.#worker.concurrency = concurrency
-  }
-
   close(patienceMs: number): Promise<boolean> {
     this.#closing ??= this.#close(patienceMs)
     return this.#closing
@@ -87,6 +85,7 @@ export class BullmqWorker implements JobWorker {
 
   async #close(patienceMs: number): Promise<boolean> {
     const closed = this.#worker.close()
+    clearTimeout(this.#restTimer)
     try {
       const idleMs = Math.min(patienceMs, IDLE_PATIENCE_MS)
       if (await settlesWithin(closed, idleMs)) return true
@@ -158,14 +157,21 @@ export class BullmqWorker implements JobWorker {
   async #holdQueue(knownMs: number | undefined): Promise<void> {
     const { now, random } = this.#dependencies
     await this.#worker.rateLimit(knownMs ?? this.#wait.failed(now(), random()))
-    // A rest whose end is known has a prober of its own.
-    if (knownMs === undefined) this.#worker.concurrency = 1
+    this.#worker.concurrency = 1
+    clearTimeout(this.#restTimer)
+    if (knownMs === undefined || this.#wait.probing) return
+    // The others would only be sent back, one by one. A broker that is well again does not say so when its sweep begins.
+    this.#restTimer = setTimeout(() => this.#takeAll(), knownMs + FIRST_ALONE_MS).unref()
+  }
+
+  #takeAll(): void {
+    clearTimeout(this.#restTimer)
+    this.#worker.concurrency = this.#concurrency
   }
 
   #brokerTakesWork(): void {
-    if (!this.#wait.probing) return
     this.#wait.succeeded()
-    this.#worker.concurrency = this.#concurrency
+    this.#takeAll()
   }
 
   #runningJob(job: Job): RunningJob {

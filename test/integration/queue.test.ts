@@ -250,6 +250,32 @@ describe.each(engineCases())('the queue on $engine', ({ skip, start }) => {
       await recorder.close()
     })
 
+    it('lets one try at a time after a rest whose end is known, and all others once that one is done', async () => {
+      const broker = { rests: true }
+      await enqueue.pairs(pairs('p1', 'p2', 'p3', 'p4', 'p5', 'p6'), 'poll')
+      let together = 0
+      let mostTogether = 0
+      const recorder = work(async () => {
+        const restedAtItsStart = broker.rests
+        // The first six were taken before anybody knew.
+        if (recorder.ran.length <= 6) await eventually(() => expect(recorder.ran.length).toBeGreaterThanOrEqual(6))
+        else together += 1
+        mostTogether = Math.max(mostTogether, together)
+        await new Promise((resolve) => setTimeout(resolve, 30))
+        together = Math.max(0, together - 1)
+        if (restedAtItsStart) {
+          throw new KeymeshError({ code: 'W', fate: 'wait', message: 'the broker rests', retryAfterMs: 150 })
+        }
+        return DONE
+      }, 6)
+      await eventually(() => expect(recorder.ran.length).toBeGreaterThanOrEqual(10))
+      expect(mostTogether).toBe(1)
+      broker.rests = false
+      await eventually(async () => expect(await queue.counts()).toEqual(EMPTY))
+      expect(new Set(recorder.jobs.map(({ attempt }) => attempt))).toEqual(new Set([1]))
+      await recorder.close()
+    })
+
     it('tries a job again that was not its turn, without losing an attempt', async () => {
       const recorder = work(() => (recorder.ran.length < 4 ? { status: 'again', afterMs: 5 } : DONE))
       await enqueue.pairs(pairs('p1'), 'poll')

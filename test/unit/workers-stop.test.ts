@@ -8,7 +8,6 @@ it('workers end when they are told, though the store does not answer who the bro
   const backend: Pick<QueueBackend, 'worker'> = {
     worker: (queueName) => ({
       queueName,
-      setConcurrency: () => undefined,
       close: async () => {
         closed.push(queueName)
         return true
