@@ -38,8 +38,11 @@ await new Command('soak')
   })
   .parseAsync(process.argv)
 
-const failure = ({ report, problems, tail }: SoakOutcome): string =>
-  ['', ...tail, '', ...problems, '', `To see it again: --seed ${report.seed} with the same options.`, ''].join('\n')
+function failure({ report, problems, tail }: SoakOutcome): string {
+  return ['', ...tail, '', ...problems, '', `To see it again: --seed ${report.seed} with the same options.`, ''].join(
+    '\n',
+  )
+}
 
 async function withPlace<Result>(
   { databaseUrl, redisUrl }: Options,
