@@ -4,31 +4,43 @@ import type { BrokerPolicy, Channel, ClassOfServicePolicy, MessagingSettings } f
 import { accessRequestId, consumerKey, eventApiId, registrationId } from '../domain/ids.ts'
 import type { CountedAccessRequest, Filters, LiveCredential } from '../domain/registration.ts'
 import type { LedgerEntry } from '../reconcile/ledger.ts'
+import type { OneAtATime } from '../reconcile/one-at-a-time.ts'
 import type { RegistrationFacts } from '../reconcile/plan-registration.ts'
 import type { BrokerKey } from '../reconcile/sweep-port.ts'
 import type { Database } from './database.ts'
 
 const CHUNK = 500
 /**
- * Some milliseconds of comparing: what somebody waits for in this process does not wait for a whole chunk, and not for
- * those of several sweeps.
+ * A millisecond or two of comparing, after which everything else in this process has its turn: a run that somebody waits
+ * for takes dozens of turns, one for each answer that it needs.
  */
-const HANDED_OUT = 25
+const HANDED_OUT = 10
+
+export interface SettledSource {
+  readonly db: Database
+  /** Shared by the sweeps of this process. */
+  readonly turns: OneAtATime
+}
+
+const READING = 'reading'
+const COMPARING = 'comparing'
 
 /**
  * Registrations of a broker that reached their generation, in chunks in the order of their ids: four range reads a
  * chunk, with the next chunk under way while one is worked on. What many registrations share is read once. Of the
  * ledger it holds what a comparison in bulk needs: queues, withdrawn objects, passwords that are due or were refused.
+ * However many sweeps begin at once, they take one of the database's processors, and together one turn of this process at
+ * a time; the rest is for those who wait for something.
  */
 export async function* settledRegistrations(
-  db: Database,
+  { db, turns }: SettledSource,
   broker: BrokerKey,
   signal?: AbortSignal,
 ): AsyncIterable<readonly RegistrationFacts[]> {
-  const shared = await readShared(db, broker)
+  const shared = await turns.run(READING, () => readShared(db, broker))
   if (shared === null) return
   const read = (after: string): Promise<Chunk | null> => {
-    const chunk = readChunk(db, shared, after)
+    const chunk = turns.run(READING, () => readChunk(db, shared, after))
     // Awaited in the next round; a failure before that is nobody's yet.
     chunk.catch(() => undefined)
     return chunk
@@ -41,7 +53,7 @@ export async function* settledRegistrations(
       if (chunk === null) return
       next = read(chunk.last)
       for (let from = 0; from < chunk.registrations.length; from += HANDED_OUT) {
-        await othersTurn()
+        await turns.run(COMPARING, () => othersTurn())
         yield chunk.registrations.slice(from, from + HANDED_OUT)
       }
     }
@@ -138,11 +150,9 @@ async function readChunk(db: Database, shared: Shared, after: string): Promise<C
   const last = pairs.at(-1)?.id
   if (last === undefined) return null
   const range = { accountId, brokerId, after, last }
-  const [requests, credentials, ledger] = await Promise.all([
-    readRequests(db, shared, range),
-    readCredentials(db, range),
-    readLedger(db, range),
-  ])
+  const requests = await readRequests(db, shared, range)
+  const credentials = await readCredentials(db, range)
+  const ledger = await readLedger(db, range)
   return {
     last,
     registrations: pairs.map(({ id, generation, filters, deleted }) => ({

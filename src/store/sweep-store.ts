@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { registrationId } from '../domain/ids.ts'
+import { OneAtATime } from '../reconcile/one-at-a-time.ts'
 import type { Pair } from '../reconcile/store-port.ts'
 import type { BrokerKey, SweepStore } from '../reconcile/sweep-port.ts'
 import { confirmedLogins } from './confirmed-logins.ts'
@@ -12,8 +13,9 @@ const CHUNK = 250
 
 /** Keyset pages over the pairs of a broker: memory does not grow with the broker. */
 export function createSweepStore(db: Database): SweepStore {
+  const turns = new OneAtATime()
   return {
-    settled: (broker, signal) => settledRegistrations(db, broker, signal),
+    settled: (broker, signal) => settledRegistrations({ db, turns }, broker, signal),
     unsettled: (broker, signal) => unsettled(db, broker, signal),
     dueLogins: (broker, request) => dueLogins(db, broker, request),
     confirmedLogins: (broker, registration, signal) => confirmedLogins(db, broker, registration, signal),
