@@ -11,7 +11,7 @@ export interface StartWorkersOptions {
   readonly backend: QueueBackend
   readonly services: JobServices
   readonly enqueue: Enqueuer
-  /** Jobs of one broker at a time in this process, at least 3: its sweep may hold a slot, and logins another. */
+  /** Jobs of one broker at a time in this process; fewer where it has many brokers, and never less than 3. */
   readonly brokerConcurrency?: number
   /** Sweeps of one tick are spread over this time, each broker at its own place. */
   readonly sweepSpreadMs?: number
@@ -40,6 +40,13 @@ export interface Workers {
 }
 
 const DEFAULT_BROKER_CONCURRENCY = 4
+/** A sweep may hold a place, and logins another. */
+const LEAST_BROKER_CONCURRENCY = 3
+/**
+ * Jobs of all brokers at a time in one process. They share its connections to the store: with far more of them each would
+ * hold its lease, and a place at its broker, for a long time in which it does nothing.
+ */
+const ALL_BROKERS_CONCURRENCY = 256
 const REGISTRATIONS_CONCURRENCY = 4
 /** A slow prune does not hold up the poll. */
 const CATALOGUE_CONCURRENCY = 3
@@ -58,10 +65,13 @@ const FOLLOW_PATIENCE_MS = 2_000
 /** A broker that left the list gives its jobs this long. */
 const REMOVED_PATIENCE_MS = 10_000
 
+export const shareOfABroker = (most: number, brokers: number): number =>
+  Math.max(LEAST_BROKER_CONCURRENCY, Math.min(most, Math.floor(ALL_BROKERS_CONCURRENCY / Math.max(1, brokers))))
+
 /** Workers for the three shared queues and one per usable broker, which follow the list of brokers until closed. */
 export async function startWorkers(options: StartWorkersOptions): Promise<Workers> {
   const { backend, services, enqueue, onError } = options
-  const concurrency = Math.max(3, options.brokerConcurrency ?? DEFAULT_BROKER_CONCURRENCY)
+  const mostOfABroker = options.brokerConcurrency ?? DEFAULT_BROKER_CONCURRENCY
   const brokers = new Map<string, JobWorker>()
   const leaving = new Set<Promise<unknown>>()
   let closed = false
@@ -90,6 +100,8 @@ export async function startWorkers(options: StartWorkersOptions): Promise<Worker
       const left = worker.close(REMOVED_PATIENCE_MS).finally(() => leaving.delete(left))
       leaving.add(left)
     }
+    const concurrency = shareOfABroker(mostOfABroker, usable.size)
+    for (const worker of brokers.values()) worker.setConcurrency(concurrency)
     for (const [queue, { paused }] of usable) {
       await backend.queue(queue).setPaused(paused)
       if (!closed && !brokers.has(queue)) brokers.set(queue, backend.worker(queue, processor, { concurrency }))

@@ -174,7 +174,11 @@ const SETTINGS = {
     'How long a silent worker keeps a registration on a broker to itself; much the same on all replicas.',
     '30s',
   ],
-  KEYMESH_CONCURRENCY: [integer(64, 2, 256), 'Registrations reconciled side by side on one broker.', '64'],
+  KEYMESH_CONCURRENCY: [
+    integer(64, 2, 256),
+    'Registrations reconciled side by side on one broker by one process; over all brokers it does 256.',
+    '64',
+  ],
   KEYMESH_POLL_CRON: [cron('*/15 * * * * *'), 'When lagging registrations are looked for.', '*/15 * * * * *'],
   KEYMESH_SWEEP_CRON: [cron('0 * * * *'), 'When every broker is fully reconciled.', '0 * * * *'],
   KEYMESH_APIM_URL: [

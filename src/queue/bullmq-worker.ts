@@ -43,7 +43,9 @@ export class BullmqWorker implements JobWorker {
   readonly #stop = new AbortController()
   /** Ids of jobs whose processor runs. */
   readonly #running = new Set<string>()
-  readonly #concurrency: number
+  #concurrency: number
+  /** While the broker is tried by one job alone. */
+  #isAlone = false
   #closing: Promise<boolean> | undefined
   #restTimer: NodeJS.Timeout | undefined
 
@@ -76,6 +78,11 @@ export class BullmqWorker implements JobWorker {
     this.#worker.on('error', (error) => {
       if (!this.#isOver(error)) observer.onError(queue.name, error)
     })
+  }
+
+  setConcurrency(concurrency: number): void {
+    this.#concurrency = concurrency
+    if (!this.#isAlone) this.#worker.concurrency = concurrency
   }
 
   close(patienceMs: number): Promise<boolean> {
@@ -157,6 +164,7 @@ export class BullmqWorker implements JobWorker {
   async #holdQueue(knownMs: number | undefined): Promise<void> {
     const { now, random } = this.#dependencies
     await this.#worker.rateLimit(knownMs ?? this.#wait.failed(now(), random()))
+    this.#isAlone = true
     this.#worker.concurrency = 1
     clearTimeout(this.#restTimer)
     if (knownMs === undefined || this.#wait.probing) return
@@ -166,6 +174,7 @@ export class BullmqWorker implements JobWorker {
 
   #takeAll(): void {
     clearTimeout(this.#restTimer)
+    this.#isAlone = false
     this.#worker.concurrency = this.#concurrency
   }
 

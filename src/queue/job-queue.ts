@@ -105,6 +105,8 @@ export interface WorkerOptions {
 
 export interface JobWorker {
   readonly queueName: string
+  /** Changes the number of jobs at a time. */
+  setConcurrency(concurrency: number): void
   /**
    * Takes no more jobs and waits for those that run. After `patienceMs` their signals are aborted and the jobs go back
    * to the queue. False when a job ignored even that; it runs again elsewhere once its lock has expired.

@@ -4,6 +4,7 @@ import { KeymeshError } from '../domain/errors.ts'
 import { type BullEngine, EVENTS } from './bullmq-engine.ts'
 import type { QueueBacklog } from './job-queue.ts'
 import { PacedWorker } from './paced-worker.ts'
+import { repeatDeadlocked } from './repeat-deadlocked.ts'
 
 /** The library's own schema, beside the service's tables. With a pool of ours it looks for this name. */
 export const QUEUE_SCHEMA = 'bullmq'
@@ -24,6 +25,7 @@ export async function openPostgresEngine(options: PostgresEngineOptions): Promis
   const config = poolConfig(options.connectionString)
   await migrateQueue(config)
   const pool = new pg.Pool({ ...config, max: options.baseConnections })
+  repeatDeadlocked(pool)
   // Each queue and worker adds a listener of its own.
   pool.setMaxListeners(0)
   pool.on('error', options.onError)

@@ -91,6 +91,7 @@ function backendOn(engine: BullEngine, dependencies: WorkerDependencies): QueueB
       const worker = new BullmqWorker(dependencies, queue(name), processor, options)
       const handle: JobWorker = {
         queueName: name,
+        setConcurrency: (concurrency) => worker.setConcurrency(concurrency),
         async close(patienceMs) {
           workers.delete(handle)
           return worker.close(patienceMs)

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { JobServices } from '../../jobs/job-services.ts'
-import { startWorkers } from '../../jobs/start-workers.ts'
+import { shareOfABroker, startWorkers } from '../../jobs/start-workers.ts'
 import type { QueueBackend } from '../../src/queue/job-queue.ts'
 
 it('workers end when they are told, though the store does not answer who the brokers are', async () => {
@@ -8,6 +8,7 @@ it('workers end when they are told, though the store does not answer who the bro
   const backend: Pick<QueueBackend, 'worker'> = {
     worker: (queueName) => ({
       queueName,
+      setConcurrency: () => undefined,
       close: async () => {
         closed.push(queueName)
         return true
@@ -37,4 +38,15 @@ it('workers end when they are told, though the store does not answer who the bro
   void workers.followBrokers()
   expect(await workers.close(1_000)).toBe(true)
   expect(closed).toEqual(['catalogue', 'registrations', 'notifications'])
+})
+
+it.each<readonly [what: string, most: number, brokers: number, share: number]>([
+  ['one broker has all that it may have', 64, 1, 64],
+  ['a few brokers have all that they may have', 64, 4, 64],
+  ['many brokers share what a process does', 64, 20, 12],
+  ['no broker has less than its sweep, its logins and one more', 64, 500, 3],
+  ['none is as good as one', 64, 0, 64],
+  ['a low setting leaves room for the sweep', 1, 1, 3],
+])('%s', (_what, most, brokers, share) => {
+  expect(shareOfABroker(most, brokers)).toBe(share)
 })
