@@ -46,7 +46,7 @@ const LEAST_BROKER_CONCURRENCY = 3
  * Jobs of all brokers at a time in one process. They share its connections to the store: with far more of them each would
  * hold its lease, and a place at its broker, for a long time in which it does nothing.
  */
-const ALL_BROKERS_CONCURRENCY = 256
+const ALL_BROKERS_CONCURRENCY = 1024
 const REGISTRATIONS_CONCURRENCY = 4
 /** A slow prune does not hold up the poll. */
 const CATALOGUE_CONCURRENCY = 3

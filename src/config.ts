@@ -176,7 +176,7 @@ const SETTINGS = {
   ],
   KEYMESH_CONCURRENCY: [
     integer(64, 2, 256),
-    'Registrations reconciled side by side on one broker by one process; over all brokers it does 256.',
+    'Registrations reconciled side by side on one broker by one process; over all brokers it does 1024.',
     '64',
   ],
   KEYMESH_POLL_CRON: [cron('*/15 * * * * *'), 'When lagging registrations are looked for.', '*/15 * * * * *'],

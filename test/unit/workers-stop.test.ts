@@ -43,8 +43,8 @@ it('workers end when they are told, though the store does not answer who the bro
 it.each<readonly [what: string, most: number, brokers: number, share: number]>([
   ['one broker has all that it may have', 64, 1, 64],
   ['a few brokers have all that they may have', 64, 4, 64],
-  ['many brokers share what a process does', 64, 20, 12],
-  ['no broker has less than its sweep, its logins and one more', 64, 500, 3],
+  ['many brokers share what a process does', 64, 20, 51],
+  ['no broker has less than its sweep, its logins and one more', 64, 5000, 3],
   ['none is as good as one', 64, 0, 64],
   ['a low setting leaves room for the sweep', 1, 1, 3],
 ])('%s', (_what, most, brokers, share) => {
