@@ -426,6 +426,8 @@ export interface ServiceAddress {
   /** The address before `/api`. */
   readonly url: string
   readonly token: Secret
+  /** Values that a portal file names with `passwordEnv`. */
+  readonly secretFromEnvironment: (name: string) => Secret | null
 }
 
 /** What stands in the command line instead of in the environment. */
@@ -459,8 +461,15 @@ export function toServiceAddress({ env }: Pick<Process, 'env'>, options: Service
     problems.push({ path: named, message })
   }
   if (problems.length > 0 || url == null || token == null) throw new InvalidInputError('The command line', problems)
-  return { url, token: new Secret(token) }
+  return { url, token: new Secret(token), secretFromEnvironment: secretsOf(env) }
 }
+
+const secretsOf =
+  (env: Process['env']) =>
+  (name: string): Secret | null => {
+    const value = env[name]
+    return value === undefined || value === '' ? null : new Secret(value)
+  }
 
 type ServiceSetting = 'KEYMESH_URL' | 'KEYMESH_TOKEN' | 'KEYMESH_ALLOW_PLAIN_HTTP'
 
@@ -577,10 +586,7 @@ function readConfig({ env, pid, hostname: host }: Process): {
     metricsPort: read('KEYMESH_METRICS_PORT'),
     traces,
     instance: `${host}-${pid}`,
-    secretFromEnvironment: (name) => {
-      const value = env[name]
-      return value === undefined || value === '' ? null : new Secret(value)
-    },
+    secretFromEnvironment: secretsOf(env),
   }
   if (config.databaseUrl !== null && config.keys === null) {
     problems.push({

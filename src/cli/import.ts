@@ -1,12 +1,13 @@
 import { Command } from 'commander'
 import { InvalidInputError, problemLine } from '../domain/errors.ts'
 import type { PortalFile } from '../domain/portal-file.ts'
-import type { ImportOptions } from '../store/import-portal-file.ts'
-import { cryptoRandom } from '../store/random-source.ts'
+import type { ImportEvent, ImportOutcome } from '../operations/portal-import.ts'
 import type { CommandDependencies } from './command.ts'
 import { explained } from './help.ts'
 import { printChanges } from './import-changes.ts'
+import { operate } from './operate.ts'
 import { parseDeletions } from './options.ts'
+import { onStoreOrService } from './service-option.ts'
 
 interface ImportCommandOptions {
   readonly dryRun?: boolean
@@ -28,20 +29,19 @@ export function importCommand(dependencies: CommandDependencies): Command {
         throw new InvalidInputError('The command line', [{ path: '--yes-prune', message: 'needs --prune' }])
       }
       const dryRun = options.dryRun === true
-      const importOptions: ImportOptions = {
-        dryRun,
-        prune: options.prune === true,
-        ...(options.yesPrune === undefined ? {} : { confirmedDeletions: options.yesPrune }),
-      }
-      const { file, changes, raised } = await dependencies.withContext(async (context) => {
-        const { db, sealer, accountId, config } = context
-        const { parsePortalFile } = await import('../portal-file/parse-portal-file.ts')
-        const { importPortalFile } = await import('../store/import-portal-file.ts')
+      const { file, changes, raised } = await operate(dependencies, command, async (operations, _now, secretOf) => {
+        const { readPortal } = await import('../operations/portal-import.ts')
         output.progress(`reading ${path}`)
-        const file = await parsePortalFile(path, { env: (name) => config.secretFromEnvironment(name)?.reveal() })
-        const importing = { db, sealer, random: cryptoRandom, nowMs: context.now }
-        output.progress(`${dryRun ? 'comparing' : 'writing'} ${describeSize(file)}`)
-        return { file, ...(await importPortalFile(importing, accountId, file, importOptions)) }
+        const portal = await readPortal(path, secretOf)
+        output.progress(`${dryRun ? 'comparing' : 'writing'} ${describeSize(portal.file)}`)
+        const request = {
+          portal,
+          dryRun,
+          prune: options.prune === true,
+          ...(options.yesPrune === undefined ? {} : { confirmedDeletions: options.yesPrune }),
+        }
+        const outcome = await lastOf(operations.importPortal(request, dependencies.signal))
+        return { file: portal.file, ...outcome }
       })
       output.endProgress()
       if (output.json) output.document({ file: path, dryRun, changes, warnings: file.warnings, raised })
@@ -50,16 +50,25 @@ export function importCommand(dependencies: CommandDependencies): Command {
         printChanges(changes, { dryRun, raised: raised.length }, output)
       }
     })
-  return explained(command, {
+  return explained(onStoreOrService(command), {
     notes: `All or nothing: with any problem in the file nothing is written. Registrations that the change reaches are reconciled by
-the running service.`,
-    examples: ['keymesh import portal.yaml --dry-run', 'keymesh import portal.yaml --prune --yes-prune 12'],
+the running service. On a service elsewhere the files and environment variables that the file names are still those of this host.`,
+    examples: [
+      'keymesh import portal.yaml --dry-run',
+      'keymesh import portal.yaml --url https://keymesh.example.com',
+      'keymesh import portal.yaml --prune --yes-prune 12',
+    ],
     exit: {
       0: 'done, or nothing to do',
       1: 'a prune was stopped, or something failed',
       2: 'the file has problems, or wrong input; nothing was written',
     },
   })
+}
+
+async function lastOf(events: AsyncIterable<ImportEvent>): Promise<ImportOutcome> {
+  for await (const event of events) if (event.type === 'done') return event
+  throw new Error('an import ended without its outcome')
 }
 
 const describeSize = ({ brokers, eventApis, products, registrations }: PortalFile): string =>

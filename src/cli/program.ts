@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { asksForNoColour, readEnv, toConfig, toServiceAddress } from '../config.ts'
-import { codeOf, InvalidInputError, KeymeshError } from '../domain/errors.ts'
+import { codeOf, KeymeshError } from '../domain/errors.ts'
 import { databaseTrouble } from '../store/database-trouble.ts'
 import { VERSION } from '../version.ts'
 import { adoptCommand } from './adopt.ts'
@@ -160,7 +160,7 @@ function report(thrown: unknown, streams: Streams): Status {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   if (error instanceof KeymeshError) {
     streams.err.write(`${error.message}\n${error.hint === undefined ? '' : `${error.hint}\n`}`)
-    return error instanceof InvalidInputError ? 2 : 1
+    return error.code === 'INVALID_INPUT' ? 2 : 1
   }
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error)
   streams.err.write(`keymesh met an error it does not know (${codeOf(error)}). Please report it:\n${detail}\n`)

@@ -21,6 +21,7 @@ import {
   type VerifyEvent,
   type VerifyRequest,
 } from './operations.ts'
+import type { ImportEvent, ImportRequest } from './portal-import.ts'
 import { type Call, ServiceClient, type ServiceClientOptions } from './service-client.ts'
 import { unknownInput, unknownTarget } from './unknown-input.ts'
 
@@ -111,6 +112,19 @@ export class HttpOperations implements Operations {
     const path = ['brokers', brokerId, 'adoptions']
     const adopted = await this.#client.object({ method: 'POST', path, body: { kind, name } })
     if (adopted === null) throw unknownInput('brokerId', `there is no broker ${brokerId} in this account`)
+  }
+
+  importPortal({ portal, dryRun, prune, confirmedDeletions }: ImportRequest, signal: AbortSignal) {
+    const { path, texts, realPaths, secrets } = portal.source
+    const revealed = [...secrets].map(([name, secret]) => [name, secret.reveal()] as const)
+    const body = {
+      path,
+      texts: Object.fromEntries(texts),
+      realPaths: Object.fromEntries(realPaths),
+      secrets: Object.fromEntries(revealed),
+      ...{ dryRun, prune, confirmedDeletions },
+    }
+    return this.#stream<ImportEvent>({ method: 'POST', path: ['portalFile', 'stream'], body, signal })
   }
 
   /** The envelope is checked; what is inside is data of the same program, which is printed as it came. */

@@ -10,6 +10,7 @@ import type { RegistrationExplanation } from '../store/explain-registration.ts'
 import type { RemoteCatalogueStatus } from '../store/followed-catalogues.ts'
 import type { PauseView } from '../store/pause.ts'
 import type { BrokerStatusView } from '../store/status-view.ts'
+import type { ImportEvent, ImportRequest } from './portal-import.ts'
 
 /**
  * What the operators of an account ask for. It has two adapters, held to one contract: the store and the engine of this
@@ -49,6 +50,8 @@ export interface Operations {
   /** Deletes those of a broker that are chosen, then tells which were deleted and which are left. */
   deleteOrphans(request: OrphanDeletion, signal: AbortSignal): AsyncIterable<Orphan>
   adopt(adoption: AdoptRequest): Promise<void>
+  /** Throws InvalidInputError with every problem, or MASS_DELETE_GUARD; nothing is written then. */
+  importPortal(request: ImportRequest, signal: AbortSignal): AsyncIterable<ImportEvent>
 }
 
 export const MAX_LAGGING = 1000

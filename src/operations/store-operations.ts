@@ -10,9 +10,12 @@ import { type DriftView, readDrift } from '../store/drift-view.ts'
 import { explainBrokerUse, explainProduct } from '../store/explain-product.ts'
 import { explainRegistration } from '../store/explain-registration.ts'
 import { readRemoteStatus } from '../store/followed-catalogues.ts'
+import { importPortalFile } from '../store/import-portal-file.ts'
 import { brokerExists, registrationExists } from '../store/operations-lookup.ts'
 import { confirmWithdrawals, lagsOf, recordAdoption, requestPasswords } from '../store/pairs.ts'
 import { type PauseView, pause, readPauses, resume, setBrokerPaused } from '../store/pause.ts'
+import type { RandomSource } from '../store/random-source.ts'
+import type { Sealer } from '../store/sealer-port.ts'
 import { readStatus } from '../store/status-view.ts'
 import {
   type AdoptRequest,
@@ -29,6 +32,7 @@ import {
   type VerifyEvent,
   type VerifyRequest,
 } from './operations.ts'
+import type { ImportEvent, ImportRequest } from './portal-import.ts'
 import { pairEvents, sweepEvents, verifyEvents } from './run-events.ts'
 import { selectBrokers, selectPairs } from './select.ts'
 import { unknownInput, unknownTarget } from './unknown-input.ts'
@@ -39,6 +43,8 @@ export interface StoreOperationsDependencies {
   readonly engine: OperatedEngine
   /** Epoch milliseconds. */
   readonly now: () => number
+  readonly sealer: Sealer
+  readonly random: RandomSource
   /** Who pauses and adopts. */
   readonly who: AuditActor
 }
@@ -90,6 +96,13 @@ export class StoreOperations implements Operations {
     const run = { allowDisruptive, signal }
     if (registrationId === undefined) yield* sweepEvents(engine, await selectBrokers(this.#own, brokerId), run)
     else yield* pairEvents(engine, await selectPairs(this.#own, registrationId, brokerId), run)
+  }
+
+  async *importPortal({ portal, ...options }: ImportRequest): AsyncIterable<ImportEvent> {
+    const { db, sealer, random, now: nowMs, accountId } = this.#own
+    yield { type: 'progress', phase: options.dryRun ? 'comparing' : 'writing' }
+    const result = await importPortalFile({ db, sealer, random, nowMs }, accountId, portal.file, options)
+    yield { type: 'done', ...result, warnings: portal.file.warnings }
   }
 
   async *reapply(request: ReapplyRequest, signal: AbortSignal): AsyncIterable<RunEvent> {

@@ -2,8 +2,8 @@ import type { Channel, Viewpoint } from '../domain/catalogue.ts'
 import { InvalidInputError, type Problem } from '../domain/errors.ts'
 import type { JsonObject, JsonValue } from '../domain/portal-file.ts'
 import { type Bundle, type BundleResult, bundleAlone, bundleReferences } from './bundle-references.ts'
+import { DISK, type FileSource } from './file-source.ts'
 import { isMap, own } from './portal-file-references.ts'
-import { readBoundedFile } from './read-bounded-file.ts'
 import { readChannels } from './read-channels.ts'
 import { validateAsyncApi } from './validate-asyncapi.ts'
 import { parseYaml, problemAt, type YamlSource } from './yaml-source.ts'
@@ -35,11 +35,15 @@ export interface AsyncApiOptions {
  * Reads an AsyncAPI 2.0 to 2.6 document, YAML or JSON, with the files below its own directory that it refers to.
  * Throws InvalidInputError with every problem at once, each with its file and line.
  */
-export async function readAsyncApiDocument(path: string, options: AsyncApiOptions = {}): Promise<AsyncApiDocument> {
+export async function readAsyncApiDocument(
+  path: string,
+  options: AsyncApiOptions = {},
+  files: FileSource = DISK,
+): Promise<AsyncApiDocument> {
   const refuse = (problems: readonly Problem[]) => new InvalidInputError(`The AsyncAPI document ${path}`, problems)
-  const read = await readBoundedFile(path, DOCUMENT_MAX_BYTES)
+  const read = await files.read(path, DOCUMENT_MAX_BYTES)
   if (!read.ok) throw refuse([{ message: `The file ${read.reason}.`, file: path }])
-  return await readDocument(path, read.text, bundleReferences, options)
+  return await readDocument(path, read.text, (source) => bundleReferences(source, files), options)
 }
 
 /**

@@ -1,10 +1,9 @@
-import { realpath } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import type { Problem } from '../domain/errors.ts'
 import type { JsonObject, JsonValue } from '../domain/portal-file.ts'
+import type { FileSource } from './file-source.ts'
 import { referenceTargetProblems } from './follow-references.ts'
 import { isList, isMap } from './portal-file-references.ts'
-import { readBoundedFile } from './read-bounded-file.ts'
 import { type Path, parseYaml, problemAt, type YamlSource } from './yaml-source.ts'
 
 const FILE_MAX_BYTES = 4 * 1024 * 1024
@@ -38,20 +37,21 @@ interface LoadedFile {
  * Reads what a document refers to: regular files below its own directory, by real path, never an address. The same
  * rule holds for references in those files.
  */
-export async function bundleReferences(main: YamlSource): Promise<BundleResult> {
-  return await bundle(main, async () => await realpath(main.file))
+export async function bundleReferences(main: YamlSource, files: FileSource): Promise<BundleResult> {
+  return await bundle(main, files)
 }
 
 /** The same for a document that came without files: it must hold all that it refers to. */
 export async function bundleAlone(main: YamlSource): Promise<BundleResult> {
-  return await bundle(main, async () => null)
+  return await bundle(main, null)
 }
 
-async function bundle(main: YamlSource, findFile: () => Promise<string | null>): Promise<BundleResult> {
+async function bundle(main: YamlSource, files: FileSource | null): Promise<BundleResult> {
   if (!isMap(main.value)) {
     return { ok: false, problems: [problemAt(main, [], 'The document must be a map.')] }
   }
-  const loader = new Loader(main, main.value, await findFile())
+  const place = files === null ? null : { files, realPath: await files.realPath(main.file) }
+  const loader = new Loader(main, main.value, place)
   await loader.run()
   if (loader.problems.length > 0) return { ok: false, problems: loader.problems }
   const bundled = loader.bundle()
@@ -59,19 +59,25 @@ async function bundle(main: YamlSource, findFile: () => Promise<string | null>):
   return problems.length > 0 ? { ok: false, problems } : { ok: true, bundle: bundled }
 }
 
+/** Of the document itself. */
+interface Place {
+  readonly files: FileSource
+  readonly realPath: string
+}
+
 class Loader {
   readonly problems: Problem[] = []
   readonly #extensionKey: string
   /** Null: no file may be read. */
-  readonly #rootDirectory: string | null
+  readonly #root: { readonly directory: string; readonly files: FileSource } | null
   readonly #files = new Map<string, LoadedFile>()
   readonly #queue: LoadedFile[] = []
   #bytes = 0
 
-  constructor(main: YamlSource, value: JsonObject, realPath: string | null) {
+  constructor(main: YamlSource, value: JsonObject, place: Place | null) {
     this.#extensionKey = freeKey(value)
-    this.#rootDirectory = realPath === null ? null : dirname(realPath)
-    this.#add(realPath ?? main.file, { key: null, source: main, directory: this.#rootDirectory ?? '', value })
+    this.#root = place && { directory: dirname(place.realPath), files: place.files }
+    this.#add(place?.realPath ?? main.file, { key: null, source: main, directory: this.#root?.directory ?? '', value })
   }
 
   #add(realPath: string, file: LoadedFile): void {
@@ -143,11 +149,11 @@ class Loader {
       report(message)
       return null
     }
-    const root = this.#rootDirectory
-    if (root === null) return fail('names a file; the document must hold what it refers to')
+    if (this.#root === null) return fail('names a file; the document must hold what it refers to')
+    const { directory: root, files } = this.#root
     let real: string
     try {
-      real = await realpath(join(from.directory, name))
+      real = await files.realPath(join(from.directory, name))
     } catch {
       return fail('names a file that does not exist')
     }
@@ -157,7 +163,7 @@ class Loader {
     const known = this.#files.get(real)
     if (known !== undefined) return known
     if (this.#files.size >= MAX_FILES) return fail(`is one too many: a document may have ${MAX_FILES} files`)
-    const read = await readBoundedFile(real, FILE_MAX_BYTES)
+    const read = await files.read(real, FILE_MAX_BYTES)
     if (!read.ok) return fail(`names a file that ${read.reason}`)
     this.#bytes += read.text.length
     if (this.#bytes > TOTAL_MAX_BYTES) return fail('makes the document too large')

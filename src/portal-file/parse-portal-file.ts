@@ -8,6 +8,7 @@ import { newestVersion } from '../domain/semantic-version.ts'
 import { DEFAULT_MAX_TOPICS, deriveTopics } from '../domain/topics.ts'
 import { type AsyncApiDocument, type AsyncApiOptions, readAsyncApiDocument } from './asyncapi-document.ts'
 import { buildPortalFile, type FileResources } from './build-portal-file.ts'
+import { DISK, type FileSource } from './file-source.ts'
 import {
   eventApiReferences,
   type Item,
@@ -19,7 +20,6 @@ import {
   textOf,
 } from './portal-file-references.ts'
 import { filtersSchema, portalFileSchema } from './portal-file-schema.ts'
-import { readBoundedFile } from './read-bounded-file.ts'
 import { formatPath, type Path, parseYaml, problemAt, type YamlSource } from './yaml-source.ts'
 
 const PORTAL_FILE_MAX_BYTES = 20 * 1024 * 1024
@@ -28,15 +28,17 @@ const CA_FILE_MAX_BYTES = 1024 * 1024
 export interface PortalFileOptions {
   /** Value of an environment variable that the file names for a secret. */
   readonly env: (name: string) => string | undefined
+  /** The disk when absent. */
+  readonly files?: FileSource
 }
 
 /**
  * Reads a portal file with the AsyncAPI documents and certificates it names; their paths start at its own directory.
  * Throws InvalidInputError with every problem at once, each with its file and line.
  */
-export async function parsePortalFile(path: string, options: PortalFileOptions): Promise<PortalFile> {
+export async function parsePortalFile(path: string, { env, files = DISK }: PortalFileOptions): Promise<PortalFile> {
   const refuse = (problems: readonly Problem[]) => new InvalidInputError(`The portal file ${path}`, problems)
-  const read = await readBoundedFile(path, PORTAL_FILE_MAX_BYTES)
+  const read = await files.read(path, PORTAL_FILE_MAX_BYTES)
   if (!read.ok) throw refuse([{ message: `The file ${read.reason}.`, file: path }])
   const parsed = parseYaml(path, read.text)
   if (!parsed.ok) throw refuse(parsed.problems)
@@ -46,8 +48,8 @@ export async function parsePortalFile(path: string, options: PortalFileOptions):
 
   const root: Item = { value, path: [] }
   const shape = portalFileSchema.safeParse(value)
-  const documents = await readDocuments(source, root)
-  const resources = await readResources(source, root, options)
+  const documents = await readDocuments(source, root, files)
+  const resources = await readResources(source, root, { env, files })
   const problems = [
     ...(shape.success ? [] : shapeProblems(source, value, shape.error)),
     ...referenceProblems(source, root),
@@ -56,8 +58,8 @@ export async function parsePortalFile(path: string, options: PortalFileOptions):
     ...topicProblems(source, root, documents.byPosition),
   ]
   if (!shape.success || problems.length > 0) throw refuse(inOrder(path, problems))
-  const files: FileResources = { ...resources, documents: documents.byPosition }
-  return buildPortalFile(source, shape.data, files)
+  const found: FileResources = { ...resources, documents: documents.byPosition }
+  return buildPortalFile(source, shape.data, found)
 }
 
 const beside = (file: string, path: string): string => (isAbsolute(path) ? path : join(dirname(file), path))
@@ -114,7 +116,7 @@ function valueAt(root: JsonObject, path: Path): JsonValue | undefined {
   return value
 }
 
-async function readDocuments(source: YamlSource, root: Item) {
+async function readDocuments(source: YamlSource, root: Item, files: FileSource) {
   const byPosition = new Map<number, AsyncApiDocument>()
   const problems: Problem[] = []
   // Validation is slow, and versions of an Event API may share a document.
@@ -125,7 +127,7 @@ async function readDocuments(source: YamlSource, root: Item) {
     const viewpoint = textOf(item, 'viewpoint')
     const options: AsyncApiOptions = viewpoint === 'client' || viewpoint === 'provider' ? { viewpoint } : {}
     const key = JSON.stringify([document, options])
-    const read = reading.get(key) ?? readAsyncApiDocument(beside(source.file, document), options)
+    const read = reading.get(key) ?? readAsyncApiDocument(beside(source.file, document), options, files)
     reading.set(key, read)
     try {
       byPosition.set(Number(item.path[1]), await read)
@@ -139,7 +141,7 @@ async function readDocuments(source: YamlSource, root: Item) {
 }
 
 /** Certificates and secrets that the file names. */
-async function readResources(source: YamlSource, root: Item, { env }: PortalFileOptions) {
+async function readResources(source: YamlSource, root: Item, { env, files }: Required<PortalFileOptions>) {
   const problems: Problem[] = []
   const certificates = new Map<string, string>()
   const secrets = new Map<string, string>()
@@ -159,7 +161,7 @@ async function readResources(source: YamlSource, root: Item, { env }: PortalFile
       if (key === 'management') readSecret(settings, 'passwordEnv')
       const file = textOf(settings, 'caFile')
       if (file === undefined || certificates.has(file)) continue
-      const read = await readBoundedFile(beside(source.file, file), CA_FILE_MAX_BYTES)
+      const read = await files.read(beside(source.file, file), CA_FILE_MAX_BYTES)
       const problem = read.ok ? certificateProblem(read.text) : `the file ${read.reason}`
       if (problem !== null) problems.push(problemAt(source, [...settings.path, 'caFile'], problem))
       else if (read.ok) certificates.set(file, read.text)

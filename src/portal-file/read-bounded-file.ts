@@ -1,10 +1,10 @@
 import { open } from 'node:fs/promises'
 
-/** Reads a regular file of at most `maxBytes` as UTF-8. The reason of a failure follows the file's name. */
-export async function readBoundedFile(
-  path: string,
-  maxBytes: number,
-): Promise<{ readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string }> {
+/** The reason of a failure follows the file's name. */
+export type BoundedText = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string }
+
+/** Reads a regular file of at most `maxBytes` as UTF-8. */
+export async function readBoundedFile(path: string, maxBytes: number): Promise<BoundedText> {
   try {
     await using handle = await open(path, 'r')
     const facts = await handle.stat()

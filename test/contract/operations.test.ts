@@ -1,3 +1,6 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { runCommandLine } from '../../src/cli/program.ts'
 import { type Server, startServer } from '../../src/http/server.ts'
@@ -13,6 +16,8 @@ const LOST = `keymesh-${'a'.repeat(26)}`
 let mesh: TestMesh
 let server: Server
 let token: string
+/** Of somebody who is no administrator. */
+let clerkToken: string
 /** May look, and change nothing. */
 let readToken: string
 
@@ -28,6 +33,7 @@ beforeAll(async () => {
   const people = peopleOf(dependencies)
   const user = await people.addUser({ name: 'operator' })
   token = user.apiToken
+  clerkToken = (await people.addUser({ name: 'clerk', roles: ['service-management-editor'] })).apiToken
   const { id } = await people.addUser({ name: 'reader' })
   readToken = await people.apiToken(id, context.accountId, [
     'apim_event_api_product:*:*',
@@ -145,6 +151,97 @@ describe('a command on the store and on a running service', () => {
       expect(first.status).toBe(status)
       if (!asked.includes('--json')) expect(first.out + first.err).toMatch(says)
       if (prepare === vandalise) await mesh.sweep()
+    }
+  })
+})
+
+/** A portal file with a document in two files, and a secret from the environment of whoever imports it. */
+async function portalFile(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'keymesh-portal-'))
+  await mkdir(join(directory, 'apis'))
+  await writeFile(
+    join(directory, 'apis', 'tides.yaml'),
+    `asyncapi: 2.6.0
+info: { title: Tides, version: 1.0.0 }
+channels:
+  tides/{harbour}/level:
+    parameters: { harbour: { schema: { type: string } } }
+    subscribe: { message: { $ref: 'message.yaml#/level' } }
+`,
+  )
+  await writeFile(join(directory, 'apis', 'message.yaml'), 'level: { payload: { type: number } }\n')
+  const path = join(directory, 'portal.yaml')
+  await writeFile(
+    path,
+    `eventApis: [{ id: tides, name: Tides, version: 1.0.0, document: apis/tides.yaml }]
+registrations:
+  - id: tide-table
+    name: Tide table
+    credentials: [{ name: main, consumerKey: tide-table-key, consumerSecretEnv: TIDE_TABLE_SECRET }]
+`,
+  )
+  return path
+}
+
+describe('a portal file on the store and on a running service', () => {
+  const TIDE_SECRET = 'tide-table-secret-Vw38'
+  let path: string
+  beforeAll(async () => {
+    path = await portalFile()
+  })
+  afterAll(() => rm(dirname(path), { recursive: true }))
+  const withSecret = { TIDE_TABLE_SECRET: TIDE_SECRET }
+  const here = (...words: readonly string[]) => keymesh({ ...mesh.env, ...withSecret }, words)
+  const there = (...words: readonly string[]) =>
+    keymesh({ KEYMESH_URL: server.url, KEYMESH_TOKEN: token, ...withSecret }, words)
+
+  it('is compared, imported once, and found again, with the same words', async () => {
+    for (const more of [[], ['--json'], ['--prune']]) {
+      const first = await here('import', path, '--dry-run', ...more)
+      expect(await there('import', path, '--dry-run', ...more)).toEqual(first)
+      expect(first).toMatchObject({ status: more[0] === '--prune' ? 2 : 0 })
+    }
+    const done = await there('import', path)
+    expect(done).toMatchObject({ status: 0, out: expect.stringMatching(/\+ credential .*\n.* created/s) })
+    expect(done.out + done.err).not.toContain(TIDE_SECRET)
+    for (const again of [await here('import', path), await there('import', path)]) {
+      expect(again).toMatchObject({ status: 0, out: expect.stringMatching(/^Nothing to do/) })
+    }
+    expect(await mesh.secretOf('tide-table-key')).toBe(TIDE_SECRET)
+  })
+
+  it('with problems is refused with the same words, whoever finds them', async () => {
+    const portal = await readFile(path, 'utf8')
+    await writeFile(path, portal.replace('tide-table-key', keyOf('app-a')))
+    const first = await here('import', path)
+    expect(await there('import', path)).toEqual(first)
+    expect(first).toMatchObject({ status: 2, err: expect.stringContaining('portal.yaml') })
+    await writeFile(path, portal.replace('apis/tides.yaml', 'apis/none.yaml'))
+    expect(await there('import', path)).toEqual(await here('import', path))
+    await writeFile(path, portal)
+  })
+
+  it('is for administrators alone', async () => {
+    const { status, err } = await keymesh({ KEYMESH_URL: server.url, KEYMESH_TOKEN: clerkToken, ...withSecret }, [
+      'import',
+      path,
+    ])
+    expect({ status, err }).toEqual({ status: 1, err: expect.stringMatching(/administrator/) })
+  })
+
+  it('makes the service read no file and no variable of its own', async () => {
+    const asked = { path: '/etc/hostname', texts: {}, realPaths: {}, secrets: {} }
+    const body = { ...asked, texts: { 'portal.yaml': await readFile(path, 'utf8') }, path: 'portal.yaml' }
+    vi.stubEnv('TIDE_TABLE_SECRET', TIDE_SECRET)
+    for (const sent of [asked, body]) {
+      const answer = await fetch(`${server.url}/api/v2/operations/portalFile/stream`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify(sent),
+      })
+      const text = await answer.text()
+      expect(text).toMatch(/"type":"error","code":"INVALID_INPUT".*was not sent/)
+      if (sent === body) expect(text).toContain('the environment variable TIDE_TABLE_SECRET is not set')
     }
   })
 })

@@ -1,4 +1,11 @@
-import { BROKERS_WRITE, OPERATIONS_READ, requireAdministrator, requireMember } from '../permissions.ts'
+import {
+  BROKERS_WRITE,
+  CATALOGUE_WRITE,
+  OPERATIONS_READ,
+  REGISTRATIONS,
+  requireAdministrator,
+  requireMember,
+} from '../permissions.ts'
 
 const API = 'apim_event_api_product:*:*'
 
@@ -8,6 +15,8 @@ export const READ = requireMember(API, ...OPERATIONS_READ)
 export const CHANGE = requireMember(API, ...OPERATIONS_READ, 'services:put')
 /** Taking something over that was not ours. */
 export const CREATE = requireMember(API, ...BROKERS_WRITE)
+/** Declaring everything at once, and removing it. */
+export const IMPORT = requireAdministrator(...CATALOGUE_WRITE, ...REGISTRATIONS, ...BROKERS_WRITE)
 /** Deciding where what happens in the account is told: outside of it. */
 export const CHANGE_ENDPOINTS = requireAdministrator(API, ...BROKERS_WRITE)
 

@@ -9,6 +9,7 @@ import type { HttpDependencies } from '../dependencies.ts'
 import { BASE, CHANGE, CREATE, OPERATIONS, READ } from './access.ts'
 import { EventStreams, eventStream, STREAM_TIMEOUT_MS } from './event-stream.ts'
 import { flag, idParameter } from './operations-schemas.ts'
+import { portalFileRoute } from './portal-file.ts'
 import { present } from './present.ts'
 
 const place = { brokerId: idParameter.optional(), registrationId: idParameter.optional() }
@@ -32,16 +33,19 @@ interface StreamsParts {
  * The same work as the routes without `/stream`, done while the caller waits and told of as it goes: what the command
  * line prints. The leases and pauses of workers hold here, too.
  */
-export async function streamRoutes(app: App, { db, engine, now }: HttpDependencies): Promise<void> {
+export async function streamRoutes(app: App, dependencies: HttpDependencies): Promise<void> {
+  const { db, engine, now, sealer, random } = dependencies
   const streams = new EventStreams()
   app.addHook('preClose', () => streams.stop())
   const operations = ({ principal }: FastifyRequest): Operations => {
     const { accountId, kind, tokenId, userId, userName } = principal
-    return new StoreOperations({ db, engine, now, accountId, who: { kind, id: tokenId ?? userId, name: userName } })
+    const who = { kind, id: tokenId ?? userId, name: userName }
+    return new StoreOperations({ db, engine, now, sealer, random, accountId, who })
   }
   readRoutes(app, { operations, streams })
   runRoutes(app, { operations, streams })
   orphanRoutes(app, { operations, streams })
+  portalFileRoute(app, { dependencies, operations, streams })
 }
 
 const handlerTimeout = STREAM_TIMEOUT_MS
