@@ -30,7 +30,7 @@ export function importCommand(dependencies: CommandDependencies): Command {
       }
       const dryRun = options.dryRun === true
       const { file, changes, raised } = await operate(dependencies, command, async (operations, _now, secretOf) => {
-        const { readPortal } = await import('../operations/portal-import.ts')
+        const { readPortal } = await import('../portal-file/read-portal.ts')
         output.progress(`reading ${path}`)
         const portal = await readPortal(path, secretOf)
         output.progress(`${dryRun ? 'comparing' : 'writing'} ${describeSize(portal.file)}`)

@@ -159,3 +159,19 @@ export interface PortalCredential {
   readonly consumerSecret: Secret | null
   readonly expiresAtMs: number | null
 }
+
+/** A portal file, and all that is needed to read it again on another host. */
+export interface ReadPortal {
+  readonly file: PortalFile
+  readonly source: PortalSource
+}
+
+export interface PortalSource {
+  readonly path: string
+  /** Of the portal file and each file that it names, by the path that was asked for. */
+  readonly texts: ReadonlyMap<string, string>
+  /** Paths without links, by the path that was asked for. */
+  readonly realPaths: ReadonlyMap<string, string>
+  /** Values of the environment variables that the file names. */
+  readonly secrets: ReadonlyMap<string, Secret>
+}

@@ -1,4 +1,5 @@
 import { realpath } from 'node:fs/promises'
+import type { PortalSource } from '../domain/portal-file.ts'
 import { type BoundedText, readBoundedFile } from './read-bounded-file.ts'
 
 /** Where a portal file and what it names are read from. */
@@ -11,12 +12,7 @@ export interface FileSource {
 
 export const DISK: FileSource = { realPath: realpath, read: readBoundedFile }
 
-/** What a portal file was read from, so that it can be read again where those files are not. */
-export interface ReadFiles {
-  /** Texts by the path that was asked for. */
-  readonly texts: ReadonlyMap<string, string>
-  readonly realPaths: ReadonlyMap<string, string>
-}
+type ReadFiles = Pick<PortalSource, 'texts' | 'realPaths'>
 
 /** Reads from the disk, and keeps what it read. */
 export class RecordingFiles implements FileSource, ReadFiles {
