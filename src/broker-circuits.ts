@@ -12,6 +12,7 @@ import {
   recordSuccess,
 } from './store/broker-health.ts'
 import type { Database } from './store/database.ts'
+import { recordRest } from './store/waiting-pairs.ts'
 
 /** A good answer serves the runs of this process for so long; a failure of this process is known at once. */
 const FRESH_MS = 1_000
@@ -36,6 +37,7 @@ export class BrokerCircuits {
   readonly #closed = new Map<string, Known>()
   /** Many runs may be under way when a broker goes away: they would stand in line for its one row. */
   readonly #recordFailure = new Map<string, (failure: BrokerFailure) => Promise<AfterFailure>>()
+  readonly #recordRest = new Map<string, (message: string) => Promise<unknown>>()
 
   constructor(options: BrokerCircuitsOptions) {
     this.#options = options
@@ -88,6 +90,7 @@ export class BrokerCircuits {
         return prober
       case 'rest':
         this.#closed.delete(nameOf(broker))
+        if (!admitted.isTried) await this.#tellWaiting(broker, admitted.untilMs - nowMs)
         throw resting(broker, admitted.untilMs - nowMs)
       default: {
         const unreachable: never = admitted
@@ -110,8 +113,26 @@ export class BrokerCircuits {
     const record = this.#recordFailure.get(name) ?? batched((failures) => recordFailures(db, broker, failures))
     this.#recordFailure.set(name, record)
     const { health, changed } = await record({ nowMs: now(), random: random(), prober })
-    if (changed && health.state === 'open') onChange(broker, health)
+    if (changed && health.state === 'open') {
+      onChange(broker, health)
+      await this.#tellWaiting(broker, health.retryAtMs - now())
+    }
     return health
+  }
+
+  /** Registrations that wait for the broker say why, though others tried it. */
+  async #tellWaiting(broker: BrokerKey, restMs: number): Promise<void> {
+    const { db, now } = this.#options
+    const name = nameOf(broker)
+    const record =
+      this.#recordRest.get(name) ??
+      batched(async (messages) => {
+        await recordRest(db, { broker, atMs: now(), message: messages[0] ?? '' })
+        return messages
+      })
+    this.#recordRest.set(name, record)
+    // They are told with the next run that is made to wait.
+    await record(resting(broker, restMs).message).catch(() => undefined)
   }
 }
 

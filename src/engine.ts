@@ -26,7 +26,6 @@ import {
 } from './store/broker-status.ts'
 import type { Database } from './store/database.ts'
 import { notInLedger } from './store/orphans.ts'
-import { type SilentWait, waitSilently } from './store/pairs.ts'
 import { refusePausedBroker, refusePausedPair } from './store/pause.ts'
 import { readPolicy } from './store/policies.ts'
 
@@ -75,9 +74,8 @@ export interface SweepOptions extends RunOptions {
 /** What jobs, commands and the API ask for: one pair, one broker, or a plan of either. */
 export class Engine {
   readonly #dependencies: EngineDependencies
-  /** Many runs meet the same sick broker at once: what they write and ask about it goes out together. */
+  /** Many runs meet the same sick broker at once: what they write about it goes out together. */
   readonly #recordReachability: (news: Reachability) => Promise<unknown>
-  readonly #waitsSilently: (pair: Pair) => Promise<SilentWait | null>
 
   constructor(dependencies: EngineDependencies) {
     this.#dependencies = dependencies
@@ -86,21 +84,13 @@ export class Engine {
       await recordReachability(db, news)
       return news
     })
-    this.#waitsSilently = batched((pairs) => waitSilently(db, pairs))
   }
 
   /** Throws PAUSED when the pair, its broker or its account is, BROKER_RESTING while a sick broker rests. */
   reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
-    return this.#observe('reconcile', pair, options, () => this.#reconcileUnlessResting(pair, options))
-  }
-
-  async #reconcileUnlessResting(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
-    try {
-      return await this.#circuit(pair, options, () => this.#reconcilePair(pair, options))
-    } catch (error) {
-      if (codeOf(error) === 'BROKER_RESTING') await this.#recordRest(pair, options, error)
-      throw error
-    }
+    return this.#observe('reconcile', pair, options, () =>
+      this.#circuit(pair, options, () => this.#reconcilePair(pair, options)),
+    )
   }
 
   async #reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
@@ -236,14 +226,6 @@ export class Engine {
       await this.#recordReachability({ broker, atMs: now(), sempVersion: null, error: failure })
       throw error
     }
-  }
-
-  /** Who waits for a broker that rests learns what is wrong with it, too, though others tried it. */
-  async #recordRest(pair: Pair, options: RunOptions, error: unknown): Promise<void> {
-    const silent = await this.#waitsSilently(pair).catch(() => null)
-    if (silent === null) return
-    const message = silent.said ?? errorLine(error)
-    await this.#recordUnreached(pair, options, new KeymeshError({ code: codeOf(error), fate: 'wait', message }))
   }
 
   async #recordUnreached(pair: Pair, { trigger, signal }: RunOptions, error: unknown): Promise<void> {

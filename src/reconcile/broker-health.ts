@@ -23,16 +23,17 @@ export type Admission =
   | { readonly to: 'run' }
   /** Only for who then writes itself into the store as the prober. */
   | { readonly to: 'probe' }
-  | { readonly to: 'rest'; readonly untilMs: number }
+  /** `isTried`: a prober is at work, and may know more in a moment. */
+  | { readonly to: 'rest'; readonly untilMs: number; readonly isTried: boolean }
 
 export function admission(health: BrokerHealth, nowMs: number): Admission {
   switch (health.state) {
     case 'closed':
       return { to: 'run' }
     case 'open':
-      return until(health.retryAtMs, REST_CAP_MS, nowMs)
+      return until({ endMs: health.retryAtMs, longestMs: REST_CAP_MS, isTried: false }, nowMs)
     case 'half-open':
-      return until(health.proberUntilMs, PROBER_MS, nowMs)
+      return until({ endMs: health.proberUntilMs, longestMs: PROBER_MS, isTried: true }, nowMs)
     default: {
       const unreachable: never = health
       return unreachable
@@ -40,9 +41,16 @@ export function admission(health: BrokerHealth, nowMs: number): Admission {
   }
 }
 
+interface Rest {
+  readonly endMs: number
+  readonly longestMs: number
+  readonly isTried: boolean
+}
+
 /** More than `longestMs` is left when the clock was set back: that rest is over. */
-function until(endMs: number, longestMs: number, nowMs: number): Admission {
-  return nowMs >= endMs || endMs - nowMs > longestMs ? { to: 'probe' } : { to: 'rest', untilMs: endMs }
+function until({ endMs, longestMs, isTried }: Rest, nowMs: number): Admission {
+  const isOver = nowMs >= endMs || endMs - nowMs > longestMs
+  return isOver ? { to: 'probe' } : { to: 'rest', untilMs: endMs, isTried }
 }
 
 /** `prober` is who failed, when it was the prober. `random` is in [0, 1). */

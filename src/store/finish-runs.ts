@@ -59,7 +59,7 @@ export type OnDrift = (change: DriftChange) => void
 const timestamp = (ms: number): string => (Number.isFinite(ms) ? new Date(ms).toISOString() : 'infinity')
 
 /** Failed runs in a row after which a failure is not taken for a moment's. */
-const LASTING_RUNS = 3
+export const LASTING_RUNS = 3
 /** And how long it lasts where the broker had all before: an outage changes nothing for clients. */
 const LASTING_MINUTES = 10
 

@@ -59,30 +59,6 @@ export async function revokedPairs(db: Database, limit: number): Promise<readonl
   return rows.map(toPair)
 }
 
-export interface SilentWait {
-  /** What the broker said last. */
-  readonly said: string | null
-}
-
-/** Of pairs that wait for their broker and do not yet say that a person should know; null of any other. */
-export async function waitSilently(db: Database, pairs: readonly Pair[]): Promise<readonly (SilentWait | null)[]> {
-  const asked = pairs.map(({ accountId, brokerId, registrationId }, index) => ({
-    accountId,
-    brokerId,
-    registrationId,
-    index,
-  }))
-  const { rows } = await sql<SilentWait & { readonly index: number }>`
-    select w.index, s.error as said
-    from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb)
-      as w("accountId" text, "brokerId" text, "registrationId" text, index integer)
-    join pairs p on p.account_id = w."accountId" and p.registration_id = w."registrationId" and p.broker_id = w."brokerId"
-    left join broker_status s on s.account_id = p.account_id and s.broker_id = p.broker_id
-    where p.wanted and p.reached_generation < p.generation and not p.needs_person`.execute(db)
-  const found = new Map(rows.map(({ index, said }) => [index, { said }]))
-  return asked.map(({ index }) => found.get(index) ?? null)
-}
-
 /** What lags or is due of a filter, after a pause: as the poll would find it. */
 export async function lagsOf(db: Database, filter: PairFilter, limit: number): Promise<readonly Pair[]> {
   const { rows } = await sql<PairRow>`

@@ -73,6 +73,29 @@ describe('a sick broker', () => {
     }
   })
 
+  it('is named as the reason by all that wait for it, and in the end by their access requests, though nothing of them is tried', async () => {
+    let nowMs = Date.now()
+    await using mesh = await meshOf({ now: () => nowMs })
+    await makeSick(mesh)
+    const waiting = async () => (await mesh.pairs()).filter(({ broker }) => broker === 'broker-1')
+    const unreached = expect.objectContaining({
+      state: 'error',
+      reason: expect.stringMatching(/nothing can be reached/),
+    })
+    expect(await waiting()).toEqual(APPS.map(() => unreached))
+    const requests = async () =>
+      (await mesh.context.db.selectFrom('access_requests').select('state').execute()).map(({ state }) => state)
+    expect(new Set(await requests())).toEqual(new Set(['APPROVED']))
+    for (let times = 0; times < 2; times += 1) {
+      nowMs += 4_500
+      await outcome(mesh, 'app-7')
+    }
+    expect(new Set(await requests())).toEqual(new Set(['ERROR']))
+    await mesh.sandbox.broker(0).start()
+    expect(await outcome(mesh, 'app-5', 0, 'operator')).toBe('done')
+    expect((await waiting()).find(({ registration }) => registration === 'app-5')).toMatchObject({ state: 'in-sync' })
+  })
+
   it('is found well by one run alone, also after a restart of every process', async () => {
     let nowMs = Date.now()
     await using mesh = await meshOf({ now: () => nowMs })

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { KeymeshError } from '../../src/domain/errors.ts'
 import type { PortalFile } from '../../src/domain/portal-file.ts'
@@ -145,7 +146,7 @@ describe.concurrent('a broker that cannot be reached at all', () => {
     await using mesh = await meshWithWork()
     const { engine } = await mesh.another('fresh')
     mesh.broker().setFaults([{ fault: 'http-503', applied: false }])
-    // The fifth failure lets the broker rest; who asks then learns the same.
+    // The fifth failure lets the broker rest; who waits then learns the same.
     const codes: string[] = []
     for (let attempt = 1; attempt <= 5; attempt += 1) {
       for (const id of ['same', 'new']) {
@@ -154,8 +155,11 @@ describe.concurrent('a broker that cannot be reached at all', () => {
       }
     }
     expect(codes).toEqual([...Array(5).fill('BROKER_UNAVAILABLE'), ...Array(5).fill('BROKER_RESTING')])
-    const pair = mesh.context.db.selectFrom('pairs').select(['attempts', 'needs_person'])
-    expect(await pair.where('registration_id', '=', 'new').execute()).toEqual([{ attempts: 3, needs_person: true }])
+    // What it said a moment ago it does not say again.
+    await sql`update pairs set reconciled_at = reconciled_at - interval '5 seconds'`.execute(mesh.context.db)
+    await failureOf(engine.reconcilePair(mesh.pair('same'), { trigger: 'on-demand' }))
+    const pair = mesh.context.db.selectFrom('pairs').select('needs_person')
+    expect(await pair.where('registration_id', '=', 'new').execute()).toEqual([{ needs_person: true }])
     expect(await stateOf(mesh, 'new')).toEqual({
       state: 'ERROR',
       reason: expect.stringMatching(/^Broker broker-1: Could not .* overloaded/),
