@@ -147,6 +147,7 @@ interface CredentialRow {
   readonly issuedAt: Date
 }
 
+/** One whose time is over is put on no broker in the moment before it is retired. */
 async function readCredentials(db: Database, keys: string): Promise<readonly CredentialRow[]> {
   const { rows } = await sql<CredentialRow>`
     select c.account_id as "accountId", c.registration_id as "registrationId", c.consumer_key as "consumerKey",
@@ -154,7 +155,7 @@ async function readCredentials(db: Database, keys: string): Promise<readonly Cre
     from (select distinct "accountId", "registrationId" from ${wanted(keys)}) w
     join registrations r on r.account_id = w."accountId" and r.id = w."registrationId" and r.deleted_at is null
     join credentials c on c.account_id = w."accountId" and c.registration_id = w."registrationId"
-    where c.retired_at is null`.execute(db)
+    where c.retired_at is null and (c.expires_at is null or c.expires_at > now())`.execute(db)
   return rows
 }
 

@@ -213,7 +213,8 @@ async function readRequests(db: Database, { plans }: Shared, range: Range) {
 async function readCredentials(db: Database, range: Range) {
   const { rows } = await sql<{ registration: string; consumerKey: string; version: number; issuedAt: Date }>`
     select registration_id as registration, consumer_key as "consumerKey", secret_version as version, issued_at as "issuedAt"
-    from credentials where ${inRange(range)} and retired_at is null`.execute(db)
+    from credentials
+    where ${inRange(range)} and retired_at is null and (expires_at is null or expires_at > now())`.execute(db)
   const credentials = new Map<string, LiveCredential[]>()
   for (const { registration, consumerKey: key, version, issuedAt } of rows) {
     add(credentials, registration, { consumerKey: consumerKey(key), version, issuedAtMs: issuedAt.getTime() })

@@ -107,6 +107,21 @@ describe('access requests on PostgreSQL', () => {
       expect(facts?.registration.credentials).toMatchObject([{ consumerKey: 'key-b', version: 4 }])
     })
 
+    it('have no credential whose time is over, though it is not retired yet: it is put on no broker', async () => {
+      await world.addCredential(PAIR, 'key-b', 4)
+      await sql`update credentials set expires_at = now() - interval '1 second' where consumer_key = 'key-a'`.execute(
+        world.db,
+      )
+      const facts = await world.store.facts(PAIR)
+      expect(facts?.registration.credentials).toMatchObject([{ consumerKey: 'key-b', version: 4 }])
+      await world.run()
+      expect([...world.broker.passwords.keys()]).not.toContain('key-a')
+      await sql`update pairs set reached_generation = generation, state = 'in-sync'`.execute(world.db)
+      for await (const [settled] of world.sweepStore.settled(PAIR)) {
+        expect(settled?.registration.credentials).toEqual(facts?.registration.credentials)
+      }
+    })
+
     it('have the objects that an operator told to adopt on this broker', async () => {
       await sql`
         insert into adoptions (account_id, broker_id, kind, name, asked_by)
