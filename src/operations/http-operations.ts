@@ -122,7 +122,9 @@ export class HttpOperations implements Operations {
       texts: Object.fromEntries(texts),
       realPaths: Object.fromEntries(realPaths),
       secrets: Object.fromEntries(revealed),
-      ...{ dryRun, prune, confirmedDeletions },
+      dryRun,
+      prune,
+      confirmedDeletions,
     }
     return this.#stream<ImportEvent>({ method: 'POST', path: ['portalFile', 'stream'], body, signal })
   }
