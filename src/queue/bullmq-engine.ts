@@ -17,7 +17,7 @@ export type BullQueue = Pick<
   | 'close'
 > & { on(event: 'error', listener: (error: Error) => void): unknown }
 
-export type BullWorker = Pick<Worker, 'name' | 'concurrency' | 'close' | 'rateLimit'> & {
+export type BullWorker = Pick<Worker, 'name' | 'concurrency' | 'pause' | 'resume' | 'close' | 'rateLimit'> & {
   on(event: 'error', listener: (error: Error) => void): unknown
 }
 

@@ -82,7 +82,7 @@ export class BullmqWorker implements JobWorker {
 
   setConcurrency(concurrency: number): void {
     this.#concurrency = concurrency
-    if (!this.#isAlone) this.#worker.concurrency = concurrency
+    if (!this.#isAlone) this.#take(concurrency)
   }
 
   close(patienceMs: number): Promise<boolean> {
@@ -163,19 +163,33 @@ export class BullmqWorker implements JobWorker {
   /** All replicas stop taking jobs for a while; here one goes first when the time is over. */
   async #holdQueue(knownMs: number | undefined): Promise<void> {
     const { now, random } = this.#dependencies
-    await this.#worker.rateLimit(knownMs ?? this.#wait.failed(now(), random()))
+    const waitMs = knownMs ?? this.#wait.failed(now(), random())
+    await this.#worker.rateLimit(waitMs)
     this.#isAlone = true
-    this.#worker.concurrency = 1
+    this.#take(1)
     clearTimeout(this.#restTimer)
-    if (knownMs === undefined || this.#wait.probing) return
     // The others would only be sent back, one by one. A broker that is well again does not say so when its sweep begins.
-    this.#restTimer = setTimeout(() => this.#takeAll(), knownMs + FIRST_ALONE_MS).unref()
+    this.#restTimer = setTimeout(() => this.#takeAll(), waitMs + FIRST_ALONE_MS).unref()
   }
 
   #takeAll(): void {
     clearTimeout(this.#restTimer)
     this.#isAlone = false
-    this.#worker.concurrency = this.#concurrency
+    this.#take(this.#concurrency)
+  }
+
+  #take(concurrency: number): void {
+    const isMore = concurrency > this.#worker.concurrency
+    this.#worker.concurrency = concurrency
+    if (!isMore || this.#running.size === 0) return
+    const { observer } = this.#dependencies
+    this.#lookForMore().catch((error: Error) => observer.onError(this.queueName, error))
+  }
+
+  /** A worker that is full looks at its concurrency again only when one of its jobs ends, or when it is resumed. */
+  async #lookForMore(): Promise<void> {
+    await this.#worker.pause(true)
+    if (this.#closing === undefined) await this.#worker.resume()
   }
 
   #brokerTakesWork(): void {

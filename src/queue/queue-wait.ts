@@ -7,8 +7,8 @@ export interface WaitPolicy {
 export const DEFAULT_WAIT: WaitPolicy = { baseMs: 5_000, capMs: 5 * 60_000 }
 
 /**
- * The pause of one queue whose broker is sick. Each round doubles it up to the cap; the first job after a pause is the
- * probe, alone. Jobs that fail while a pause already runs belong to the same round and do not lengthen it.
+ * The pause of one queue whose broker is sick. Each round doubles it up to the cap, until a job succeeds.
+ * Jobs that fail while a pause already runs belong to the same round and do not lengthen it.
  */
 export class QueueWait {
   readonly #policy: WaitPolicy
@@ -17,11 +17,6 @@ export class QueueWait {
 
   constructor(policy: WaitPolicy) {
     this.#policy = policy
-  }
-
-  /** True from the first failure until a job succeeds: one job at a time. */
-  get probing(): boolean {
-    return this.#rounds > 0
   }
 
   /** Milliseconds to wait from now; `random` is in [0, 1). */

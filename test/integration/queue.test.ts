@@ -276,6 +276,33 @@ describe.each(engineCases())('the queue on $engine', ({ skip, start }) => {
       await recorder.close()
     })
 
+    it.each([
+      ['whose end is known', 100],
+      ['whose end nobody knows', undefined],
+    ])('runs the others after a rest %s though the one that goes first takes its time', async (_rest, retryAfterMs) => {
+      let end = (): void => undefined
+      const ended = new Promise<void>((resolve) => {
+        end = resolve
+      })
+      const recorder = work(async () => {
+        if (recorder.ran.length <= 3) {
+          await eventually(() => expect(recorder.ran.length).toBeGreaterThanOrEqual(3))
+          throw new KeymeshError({ code: 'W', fate: 'wait', message: 'the broker rests', retryAfterMs })
+        }
+        if (recorder.ran.length === 4) await ended
+        return DONE
+      }, 3)
+      await enqueue.pairs(pairs('p1', 'p2', 'p3', 'p4', 'p5'), 'poll')
+      try {
+        await eventually(async () => expect(await queue.counts()).toEqual({ ...EMPTY, active: 1 }))
+      } finally {
+        end()
+      }
+      await eventually(async () => expect(await queue.counts()).toEqual(EMPTY))
+      expect(recorder.ran).toHaveLength(3 + 5)
+      await recorder.close()
+    })
+
     it('tries a job again that was not its turn, without losing an attempt', async () => {
       const recorder = work(() => (recorder.ran.length < 4 ? { status: 'again', afterMs: 5 } : DONE))
       await enqueue.pairs(pairs('p1'), 'poll')
