@@ -11,6 +11,12 @@ import type { Sealer } from './store/sealer-port.ts'
 /** Told of each SEMP request, where it is sent. */
 export type ObserveSemp = (broker: BrokerKey, event: SempRequestEvent) => void
 
+export interface BrokerConnectionsOptions {
+  readonly observe?: ObserveSemp
+  /** While true sweeps take fewer of the connections to their broker. */
+  readonly isUrgent?: () => boolean
+}
+
 interface Connection extends Ports {
   readonly fingerprint: string
 }
@@ -24,11 +30,13 @@ export class BrokerConnections {
   readonly #connections = new Map<string, Connection>()
   readonly #retired: Promise<void>[] = []
   readonly #observe: ObserveSemp
+  readonly #isUrgent: () => boolean
 
-  constructor(db: Database, sealer: Sealer, observe: ObserveSemp = () => undefined) {
+  constructor(db: Database, sealer: Sealer, options: BrokerConnectionsOptions = {}) {
     this.#db = db
     this.#sealer = sealer
-    this.#observe = observe
+    this.#observe = options.observe ?? (() => undefined)
+    this.#isUrgent = options.isUrgent ?? (() => false)
   }
 
   /** Throws `BROKER_UNUSABLE` when the broker is unknown or its management settings are incomplete. */
@@ -48,7 +56,9 @@ export class BrokerConnections {
     if (known?.fingerprint === fingerprint) return known[lane]
     const { accountId, brokerId } = broker
     const onRequest = (event: SempRequestEvent): void => this.#observe({ accountId, brokerId }, event)
-    const ports = shared(createSolaceBroker(access.management, await access.password(), { onRequest }))
+    const ports = shared(
+      createSolaceBroker(access.management, await access.password(), { onRequest, isUrgent: this.#isUrgent }),
+    )
     const raced = this.#connections.get(key)
     if (raced?.fingerprint === fingerprint) {
       await ports.foreground.close()

@@ -37,6 +37,7 @@ import { cryptoRandom } from './store/random-source.ts'
 import { createReconcileStore } from './store/reconcile-store.ts'
 import { createSweepMemory } from './store/sweep-memory.ts'
 import { createSweepStore } from './store/sweep-store.ts'
+import { UrgentRuns } from './urgent-runs.ts'
 
 export interface Context extends AsyncDisposable {
   readonly config: Config
@@ -144,7 +145,8 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
           instance: config.instance,
         })
   if (remote !== null) opened.defer(() => remote.close())
-  const connections = new BrokerConnections(db, keys.sealer, observer.semp)
+  const urgent = new UrgentRuns()
+  const connections = new BrokerConnections(db, keys.sealer, { observe: observer.semp, isUrgent: urgent.any })
   opened.defer(() => connections.close())
   const circuits = new BrokerCircuits({
     db,
@@ -165,6 +167,7 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
     db,
     connections,
     circuits,
+    urgent,
     reconcileStore,
     sweepStore,
     sweepMemory: createSweepMemory(db),

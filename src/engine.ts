@@ -28,11 +28,13 @@ import type { Database } from './store/database.ts'
 import { notInLedger } from './store/orphans.ts'
 import { refusePausedBroker, refusePausedPair } from './store/pause.ts'
 import { readPolicy } from './store/policies.ts'
+import type { UrgentRuns } from './urgent-runs.ts'
 
 export interface EngineDependencies {
   readonly db: Database
   readonly connections: Pick<BrokerConnections, 'port'>
   readonly circuits: BrokerCircuits
+  readonly urgent: UrgentRuns
   readonly reconcileStore: ReconcileStore
   readonly sweepStore: SweepStore
   readonly sweepMemory: SweepMemory
@@ -88,9 +90,11 @@ export class Engine {
 
   /** Throws PAUSED when the pair, its broker or its account is, BROKER_RESTING while a sick broker rests. */
   reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
-    return this.#observe('reconcile', pair, options, () =>
-      this.#circuit(pair, options, () => this.#reconcilePair(pair, options)),
-    )
+    const run = () =>
+      this.#observe('reconcile', pair, options, () =>
+        this.#circuit(pair, options, () => this.#reconcilePair(pair, options)),
+      )
+    return isAwaited(options) ? this.#dependencies.urgent.during(run) : run()
   }
 
   async #reconcilePair(pair: Pair, options: RunOptions): Promise<ReconcileOutcome> {
@@ -296,6 +300,8 @@ const deletionNotAllowed = ({ brokerId }: BrokerKey, mode: PolicyMode): KeymeshE
 
 /** A person who asks is not made to wait for a broker that rests, nor is one who ends a credential. */
 const isForced = ({ trigger }: RunOptions): boolean => trigger === 'operator' || trigger === 'revocation'
+
+const isAwaited = (options: RunOptions): boolean => options.trigger === 'on-demand' || isForced(options)
 
 const nameOf = ({ accountId, brokerId }: BrokerKey): string => JSON.stringify([accountId, brokerId])
 const DELETION_ORDER: readonly ObjectKind[] = ['queue', 'clientUsername', 'aclProfile', 'clientProfile']

@@ -57,6 +57,7 @@ const ARROWS: Readonly<Record<string, Arrow>> = {
   'src/engine.ts': { mayImport: ['src'] },
   'src/broker-connections.ts': { mayImport: ['src'] },
   'src/broker-circuits.ts': { mayImport: ['src'] },
+  'src/urgent-runs.ts': { mayImport: [] },
   'src/broker-logins.ts': { mayImport: ['src'] },
   'src/login-gate.ts': { mayImport: ['src'] },
   'src/remote-follower.ts': { mayImport: ['src'] },

@@ -1,5 +1,6 @@
+import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { RequestLimiter } from '../../src/brokers/solace/request-limiter.ts'
+import { type Lane, RequestLimiter } from '../../src/brokers/solace/request-limiter.ts'
 
 describe('the request limiter', () => {
   beforeEach(() => void vi.useFakeTimers())
@@ -106,5 +107,77 @@ describe('the request limiter', () => {
     limiter.rejectWaiting(new Error('closed'))
     expect(await Promise.allSettled(waits)).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }])
     expect(limiter.waiting).toBe(0)
+  })
+
+  it('leaves the background one slot in five while it is urgent elsewhere, and all of them afterwards', async () => {
+    let isUrgent = true
+    const limiter = new RequestLimiter({ maxConcurrent: 10, isUrgent: () => isUrgent })
+    const served: string[] = []
+    const come = (lane: 'foreground' | 'background'): void =>
+      void limiter.acquire(undefined, lane).then(() => served.push(lane))
+    for (let count = 0; count < 20; count += 1) come('background')
+    await settle()
+    expect(served).toHaveLength(2)
+    for (let count = 0; count < 3; count += 1) come('foreground')
+    await settle()
+    expect(served.slice(2)).toEqual(['foreground', 'foreground', 'foreground'])
+    isUrgent = false
+    limiter.release('background')
+    await settle()
+    expect(served).toHaveLength(2 + 3 + 6)
+    expect(limiter.waiting).toBe(20 - 8)
+  })
+
+  it('leaves the background one slot where there are few', async () => {
+    const limiter = new RequestLimiter({ maxConcurrent: 2, isUrgent: () => true })
+    expect(limiter.tryAcquire('background')).toBe(true)
+    expect(limiter.tryAcquire('background')).toBe(false)
+    expect(limiter.tryAcquire()).toBe(true)
+  })
+
+  it('serves everyone, whatever comes, goes and is urgent, and never more at a time than it may', async () => {
+    const lane = fc.constantFrom('foreground' as const, 'background' as const)
+    const step = fc.oneof(
+      fc.record({ do: fc.constant('come' as const), lane }),
+      fc.record({ do: fc.constant('go' as const), which: fc.nat() }),
+      fc.record({ do: fc.constant('urgent' as const), is: fc.boolean() }),
+    )
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 12 }),
+        fc.array(step, { maxLength: 80 }),
+        async (maxConcurrent, steps) => {
+          let isUrgent = false
+          const limiter = new RequestLimiter({ maxConcurrent, isUrgent: () => isUrgent })
+          const running: Lane[] = []
+          let came = 0
+          let served = 0
+          const go = async (which: number): Promise<void> => {
+            const [gone] = running.splice(which % running.length, 1)
+            if (gone !== undefined) limiter.release(gone)
+            await Promise.resolve()
+          }
+          for (const next of steps) {
+            if (next.do === 'urgent') isUrgent = next.is
+            else if (next.do === 'go') await go(next.which)
+            else {
+              came += 1
+              void limiter.acquire(undefined, next.lane).then(() => {
+                served += 1
+                running.push(next.lane)
+              })
+            }
+            await settle()
+            expect(running.length).toBeLessThanOrEqual(maxConcurrent)
+          }
+          while (running.length > 0) {
+            await go(0)
+            await settle()
+          }
+          expect(served).toBe(came)
+          expect(limiter.waiting).toBe(0)
+        },
+      ),
+    )
   })
 })

@@ -2,6 +2,8 @@ export interface RequestLimits {
   readonly maxConcurrent: number
   /** No limit when absent. */
   readonly maxPerSecond?: number
+  /** While true the background, here and on other brokers, leaves the process to those that somebody waits for. */
+  readonly isUrgent?: () => boolean
 }
 
 /** Starts may come early by a timer's grain and are paid back: the rate over time is exact, bursts stay this short. */
@@ -17,6 +19,8 @@ export type Lane = 'foreground' | 'background'
 
 /** While both lanes wait, each of this many turns is one of the background. */
 const BACKGROUND_EVERY = 4
+/** While it is urgent elsewhere, the background has one of so many slots, and always one. */
+const BACKGROUND_SLOTS = 5
 
 /**
  * Bounded concurrency and an even rate for the requests to one broker. The foreground goes first and starves nobody;
@@ -25,10 +29,11 @@ const BACKGROUND_EVERY = 4
 export class RequestLimiter {
   readonly #maxConcurrent: number
   readonly #intervalMs: number
+  readonly #isUrgent: () => boolean
   readonly #nowMs: () => number
   /** In order of arrival; a set, so that one who gives up leaves at once. */
   readonly #waiters: Readonly<Record<Lane, Set<Waiter>>> = { foreground: new Set(), background: new Set() }
-  #running = 0
+  readonly #running: Record<Lane, number> = { foreground: 0, background: 0 }
   /** Turns of the foreground in a row while the background waited. */
   #overtaken = 0
   #nextStartMs = 0
@@ -37,6 +42,7 @@ export class RequestLimiter {
   constructor(limits: RequestLimits, nowMs: () => number = () => performance.now()) {
     this.#maxConcurrent = Math.max(1, limits.maxConcurrent)
     this.#intervalMs = limits.maxPerSecond === undefined ? 0 : 1000 / limits.maxPerSecond
+    this.#isUrgent = limits.isUrgent ?? (() => false)
     this.#nowMs = nowMs
   }
 
@@ -45,16 +51,16 @@ export class RequestLimiter {
   }
 
   /** Takes a slot if one is free now; never overtakes a waiter. */
-  tryAcquire(): boolean {
-    if (this.waiting > 0 || this.#running >= this.#maxConcurrent || this.#delayMs() > 0) return false
-    this.#take()
+  tryAcquire(lane: Lane = 'foreground'): boolean {
+    if (this.waiting > 0 || !this.#hasRoom(lane) || this.#delayMs() > 0) return false
+    this.#take(lane)
     return true
   }
 
   /** Takes a slot when it is this caller's turn. Rejects with the signal's reason when aborted before. */
   async acquire(signal?: AbortSignal, lane: Lane = 'foreground'): Promise<void> {
     signal?.throwIfAborted()
-    if (this.tryAcquire()) return
+    if (this.tryAcquire(lane)) return
     const waiters = this.#waiters[lane]
     let onAbort: (() => void) | undefined
     try {
@@ -72,8 +78,8 @@ export class RequestLimiter {
     }
   }
 
-  release(): void {
-    this.#running -= 1
+  release(lane: Lane = 'foreground'): void {
+    this.#running[lane] -= 1
     this.#pump()
   }
 
@@ -88,7 +94,7 @@ export class RequestLimiter {
   }
 
   #pump(): void {
-    while (this.waiting > 0 && this.#running < this.#maxConcurrent) {
+    for (let lane = this.#next(); lane !== null; lane = this.#next()) {
       const delayMs = this.#delayMs()
       if (delayMs > 0) {
         this.#timer ??= setTimeout(() => {
@@ -97,25 +103,37 @@ export class RequestLimiter {
         }, Math.ceil(delayMs))
         return
       }
-      const next = this.#next()
-      this.#take()
-      next?.start()
+      this.#overtaken = lane === 'background' || this.#waiters.background.size === 0 ? 0 : this.#overtaken + 1
+      this.#take(lane)
+      this.#leave(lane)?.start()
     }
   }
 
-  /** Leaves its lane. */
-  #next(): Waiter | undefined {
+  /** Whose turn it is. One that has no room is asked again at the next release, and then there is one. */
+  #next(): Lane | null {
     const { foreground, background } = this.#waiters
-    const isBehind = background.size > 0 && (foreground.size === 0 || this.#overtaken >= BACKGROUND_EVERY - 1)
-    this.#overtaken = isBehind || background.size === 0 ? 0 : this.#overtaken + 1
-    const waiters = isBehind ? background : foreground
+    const mayForeground = foreground.size > 0 && this.#hasRoom('foreground')
+    const mayBackground = background.size > 0 && this.#hasRoom('background')
+    if (mayBackground && (!mayForeground || this.#overtaken >= BACKGROUND_EVERY - 1)) return 'background'
+    return mayForeground ? 'foreground' : null
+  }
+
+  #hasRoom(lane: Lane): boolean {
+    const { foreground, background } = this.#running
+    if (foreground + background >= this.#maxConcurrent) return false
+    if (lane === 'foreground' || !this.#isUrgent()) return true
+    return background < Math.max(1, Math.floor(this.#maxConcurrent / BACKGROUND_SLOTS))
+  }
+
+  #leave(lane: Lane): Waiter | undefined {
+    const waiters = this.#waiters[lane]
     const [first] = waiters
     if (first !== undefined) waiters.delete(first)
     return first
   }
 
-  #take(): void {
-    this.#running += 1
+  #take(lane: Lane): void {
+    this.#running[lane] += 1
     if (this.#intervalMs > 0) this.#nextStartMs = Math.max(this.#nextStartMs, this.#nowMs()) + this.#intervalMs
   }
 

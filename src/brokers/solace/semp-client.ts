@@ -31,6 +31,8 @@ export interface SempClientOptions {
   readonly repeatDelayMs?: number
   /** Default 8 MiB. */
   readonly maxAnswerBytes?: number
+  /** While true the background takes fewer of the connections. */
+  readonly isUrgent?: () => boolean
 }
 
 export interface SempRequest {
@@ -81,6 +83,7 @@ export class SempClient implements SempSender {
     this.#limiter = new RequestLimiter({
       maxConcurrent: settings.maxConcurrentRequests,
       ...(settings.maxRequestsPerSecond === undefined ? {} : { maxPerSecond: settings.maxRequestsPerSecond }),
+      ...(options.isUrgent === undefined ? {} : { isUrgent: options.isUrgent }),
     })
     const secureContext = secureContextOf(settings, this.address)
     this.#pool = new Pool(this.address.origin, {
@@ -147,8 +150,9 @@ export class SempClient implements SempSender {
   }
 
   async #attempt(call: Call): Promise<SempAnswer> {
+    const { signal, lane } = call.request
     const queuedAtMs = performance.now()
-    if (!this.#limiter.tryAcquire()) await this.#limiter.acquire(call.request.signal, call.request.lane)
+    if (!this.#limiter.tryAcquire(lane)) await this.#limiter.acquire(signal, lane)
     call.startAttempt(queuedAtMs, performance.now(), this.#timeoutMs)
     try {
       return await this.#authorised(call)
@@ -156,7 +160,7 @@ export class SempClient implements SempSender {
       call.lastError = error
       throw error
     } finally {
-      this.#limiter.release()
+      this.#limiter.release(lane)
     }
   }
 

@@ -1,0 +1,32 @@
+/** A run that takes longer has met a slow broker, for which the other brokers' sweeps do not stand back. */
+const URGENT_MS = 1_000
+
+/** The runs of this process that somebody waits for: meanwhile sweeps take less of it. */
+export class UrgentRuns {
+  readonly #now: () => number
+  /** By the moment they began, in that order. */
+  readonly #began = new Map<symbol, number>()
+
+  /** `now` in milliseconds of a clock that is never set. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now
+  }
+
+  async during<Result>(work: () => Promise<Result>): Promise<Result> {
+    const run = Symbol('run')
+    this.#began.set(run, this.#now())
+    try {
+      return await work()
+    } finally {
+      this.#began.delete(run)
+    }
+  }
+
+  readonly any = (): boolean => {
+    for (const [run, beganMs] of this.#began) {
+      if (this.#now() - beganMs < URGENT_MS) return true
+      this.#began.delete(run)
+    }
+    return false
+  }
+}
