@@ -129,7 +129,8 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
       onDrift: observer.drift,
     }),
   )
-  const sweepStore = createSweepStore(db)
+  const urgent = new UrgentRuns()
+  const sweepStore = createSweepStore(db, urgent.standBack)
   const { sealer } = keys
   const remote =
     config.remote === null
@@ -145,7 +146,6 @@ async function open(config: Config, options: ContextOptions, opened: Disposer): 
           instance: config.instance,
         })
   if (remote !== null) opened.defer(() => remote.close())
-  const urgent = new UrgentRuns()
   const connections = new BrokerConnections(db, keys.sealer, { observe: observer.semp, isUrgent: urgent.any })
   opened.defer(() => connections.close())
   const circuits = new BrokerCircuits({

@@ -1,5 +1,10 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
 /** A run that takes longer has met a slow broker, for which the other brokers' sweeps do not stand back. */
 const URGENT_MS = 1_000
+/** While people ask all the time, a sweep goes on after so long. */
+const MOST_STANDING_BACK_MS = 500
+const LOOK_EVERY_MS = 20
 
 /** The runs of this process that somebody waits for: meanwhile sweeps take less of it. */
 export class UrgentRuns {
@@ -28,5 +33,11 @@ export class UrgentRuns {
       this.#began.delete(run)
     }
     return false
+  }
+
+  /** Ends when there are none, and soon in any case. */
+  readonly standBack = async (): Promise<void> => {
+    const untilMs = this.#now() + MOST_STANDING_BACK_MS
+    while (this.any() && this.#now() < untilMs) await delay(LOOK_EVERY_MS)
   }
 }

@@ -16,10 +16,14 @@ const CHUNK = 500
  */
 const HANDED_OUT = 10
 
+/** Lets those go first for whom somebody waits; never for long. */
+export type StandBack = () => Promise<void>
+
 export interface SettledSource {
   readonly db: Database
   /** Shared by the sweeps of this process. */
   readonly turns: OneAtATime
+  readonly standBack: StandBack
 }
 
 const READING = 'reading'
@@ -33,14 +37,17 @@ const COMPARING = 'comparing'
  * a time; the rest is for those who wait for something.
  */
 export async function* settledRegistrations(
-  { db, turns }: SettledSource,
+  { db, turns, standBack }: SettledSource,
   broker: BrokerKey,
   signal?: AbortSignal,
 ): AsyncIterable<readonly RegistrationFacts[]> {
   const shared = await turns.run(READING, () => readShared(db, broker))
   if (shared === null) return
   const read = (after: string): Promise<Chunk | null> => {
-    const chunk = turns.run(READING, () => readChunk(db, shared, after))
+    const chunk = turns.run(READING, async () => {
+      await standBack()
+      return readChunk(db, shared, after)
+    })
     // Awaited in the next round; a failure before that is nobody's yet.
     chunk.catch(() => undefined)
     return chunk

@@ -7,15 +7,15 @@ import { confirmedLogins } from './confirmed-logins.ts'
 import type { Database } from './database.ts'
 import { dueLogins } from './due-logins.ts'
 import { makeRefusedDue, recordLogins } from './login-verdicts.ts'
-import { settledRegistrations } from './settled-facts.ts'
+import { type StandBack, settledRegistrations } from './settled-facts.ts'
 
 const CHUNK = 250
 
 /** Keyset pages over the pairs of a broker: memory does not grow with the broker. */
-export function createSweepStore(db: Database): SweepStore {
+export function createSweepStore(db: Database, standBack: StandBack = async () => undefined): SweepStore {
   const turns = new OneAtATime()
   return {
-    settled: (broker, signal) => settledRegistrations({ db, turns }, broker, signal),
+    settled: (broker, signal) => settledRegistrations({ db, turns, standBack }, broker, signal),
     unsettled: (broker, signal) => unsettled(db, broker, signal),
     dueLogins: (broker, request) => dueLogins(db, broker, request),
     confirmedLogins: (broker, registration, signal) => confirmedLogins(db, broker, registration, signal),

@@ -31,3 +31,29 @@ it('is urgent while a run is under way, for a second at most, however it ends', 
   await slowRun
   expect(urgent.any()).toBe(false)
 })
+
+it('stands back until no run is urgent, and half a second where one always is', async () => {
+  let nowMs = 0
+  const urgent = new UrgentRuns(() => nowMs)
+  await urgent.standBack()
+
+  const { open, opened } = gate()
+  const run = urgent.during(() => opened)
+  let isOver = false
+  const standing = urgent.standBack().then(() => {
+    isOver = true
+  })
+  nowMs = 499
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(isOver).toBe(false)
+  open()
+  await run
+  await standing
+
+  const another = urgent.during(() => new Promise<void>(() => undefined))
+  const patient = urgent.standBack()
+  nowMs = 999
+  await patient
+  expect(urgent.any()).toBe(true)
+  void another
+})
