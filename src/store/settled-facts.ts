@@ -45,6 +45,8 @@ export async function* settledRegistrations(
   if (shared === null) return
   const read = (after: string): Promise<Chunk | null> => {
     const chunk = turns.run(READING, async () => {
+      // Sweeps that are told to stop do not stand in line for a last chunk each.
+      signal?.throwIfAborted()
       await standBack()
       return readChunk(db, shared, after)
     })

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { UrgentRuns } from '../../src/urgent-runs.ts'
 
 const gate = (): { readonly open: () => void; readonly opened: Promise<void> } => {
@@ -34,7 +34,11 @@ it('is urgent while a run is under way, for a second at most, however it ends', 
 
 it('stands back until no run is urgent, and half a second where one always is', async () => {
   let nowMs = 0
-  const urgent = new UrgentRuns(() => nowMs)
+  let looks = 0
+  const urgent = new UrgentRuns(() => {
+    looks += 1
+    return nowMs
+  })
   await urgent.standBack()
 
   const { open, opened } = gate()
@@ -44,7 +48,8 @@ it('stands back until no run is urgent, and half a second where one always is', 
     isOver = true
   })
   nowMs = 499
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  const before = looks
+  await vi.waitFor(() => expect(looks).toBeGreaterThan(before + 3))
   expect(isOver).toBe(false)
   open()
   await run

@@ -2,7 +2,7 @@ export interface RequestLimits {
   readonly maxConcurrent: number
   /** No limit when absent. */
   readonly maxPerSecond?: number
-  /** While true the background, here and on other brokers, leaves the process to those that somebody waits for. */
+  /** While true, somebody waits for a run on this broker or another: the background takes few slots. */
   readonly isUrgent?: () => boolean
 }
 
@@ -19,7 +19,7 @@ export type Lane = 'foreground' | 'background'
 
 /** While both lanes wait, each of this many turns is one of the background. */
 const BACKGROUND_EVERY = 4
-/** While it is urgent elsewhere, the background has one of so many slots, and always one. */
+/** While it is urgent, the background has one in so many slots, and at least one. */
 const BACKGROUND_SLOTS = 5
 
 /**
