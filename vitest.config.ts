@@ -5,8 +5,9 @@ const SOAK = 'test/soak/soak.test.ts'
 export default defineConfig({
   test: {
     globalSetup: ['test/helpers/global-setup.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // For a test that hangs; a busy machine takes several times as long as a quiet one.
+    testTimeout: 60_000,
+    hookTimeout: 180_000,
     pool: 'forks',
     // Loading the libraries anew for each file takes a fifth of all the time. A file may therefore leave nothing behind in a
     // module, in the environment or in a global.

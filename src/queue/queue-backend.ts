@@ -3,7 +3,7 @@ import { BullmqQueue } from './bullmq-queue.ts'
 import { BullmqWorker, type WorkerDependencies } from './bullmq-worker.ts'
 import { ClockWatch } from './clock-watch.ts'
 import { DEFAULT_RETRY, type RetryPolicy } from './job-options.ts'
-import type { JobWorker, QueueBackend, QueueObserver } from './job-queue.ts'
+import type { JobFailure, JobWorker, QueueBackend, QueueObserver } from './job-queue.ts'
 import { openPostgresEngine } from './postgres-engine.ts'
 import { DEFAULT_WAIT, type WaitPolicy } from './queue-wait.ts'
 import { openRedisEngine } from './redis-engine.ts'
@@ -35,7 +35,8 @@ const LOOK_AT_CLOCK_EVERY_MS = 1_000
  * no global concurrency (on PostgreSQL the former loses events and the latter spins).
  */
 export async function openQueueBackend(options: QueueBackendOptions): Promise<QueueBackend> {
-  const onError = (error: Error): void => options.observer.onError('*', error)
+  const observer = new UntilGoodbye(options.observer)
+  const onError = (error: Error): void => observer.onError('*', error)
   const { redisUrl, prefix = 'keymesh', connectionString, baseConnections = 8 } = options
   const engine =
     redisUrl === undefined
@@ -43,7 +44,7 @@ export async function openQueueBackend(options: QueueBackendOptions): Promise<Qu
       : await openRedisEngine({ redisUrl, prefix, onError })
   return backendOn(engine, {
     engine,
-    observer: options.observer,
+    observer,
     retry: options.retry ?? DEFAULT_RETRY,
     wait: options.wait ?? DEFAULT_WAIT,
     stalledIntervalMs: options.stalledIntervalMs ?? 30_000,
@@ -52,7 +53,29 @@ export async function openQueueBackend(options: QueueBackendOptions): Promise<Qu
   })
 }
 
-function backendOn(engine: BullEngine, dependencies: WorkerDependencies): QueueBackend {
+/** A connection that is being given back may still be told that its server stops, and that is nobody's trouble. */
+class UntilGoodbye implements QueueObserver {
+  goodbye = false
+  readonly #observer: QueueObserver
+
+  constructor(observer: QueueObserver) {
+    this.#observer = observer
+  }
+
+  onError(queueName: string, error: Error): void {
+    if (!this.goodbye) this.#observer.onError(queueName, error)
+  }
+
+  onJobFailed(failure: JobFailure): void {
+    this.#observer.onJobFailed(failure)
+  }
+}
+
+interface BackendDependencies extends WorkerDependencies {
+  readonly observer: UntilGoodbye
+}
+
+function backendOn(engine: BullEngine, dependencies: BackendDependencies): QueueBackend {
   const opened = new Map<string, { readonly bull: BullQueue; readonly queue: BullmqQueue }>()
   const workers = new Set<JobWorker>()
   let closing: Promise<void> | undefined
@@ -64,6 +87,7 @@ function backendOn(engine: BullEngine, dependencies: WorkerDependencies): QueueB
   const close = async (): Promise<void> => {
     clearInterval(timer)
     await Promise.all([...workers].map((worker) => worker.close(CLOSE_PATIENCE_MS)))
+    dependencies.observer.goodbye = true
     // An engine that is away says no goodbye, and is not waited for.
     const closed = Promise.all([...opened.values()].map(({ bull }) => bull.close())).then(() => engine.close())
     if (!(await settlesWithin(closed, ENGINE_PATIENCE_MS))) engine.abandon()

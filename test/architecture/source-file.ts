@@ -57,7 +57,7 @@ export function parseSourceFile(file: SourceFile): ParsedFile {
   if (!isNode(root)) throw new TypeError(`${file.path} has no syntax tree`)
   const lineOf = (node: SyntaxNode): number => file.text.slice(0, node.start).split('\n').length
   const nodes = [...walk(root, null)]
-  const imports = nodes.flatMap(({ node }) => importOf(node, lineOf(node)))
+  const imports = nodes.flatMap(({ node }) => importOf(node, () => lineOf(node)))
   return { ...file, nodes, statements: nodesOf(root.body), imports, lineOf }
 }
 
@@ -75,7 +75,7 @@ function* walk(node: SyntaxNode, parent: VisitedNode['parent']): Generator<Visit
   }
 }
 
-function importOf(node: SyntaxNode, line: number): readonly ImportedModule[] {
+function importOf(node: SyntaxNode, lineOf: () => number): readonly ImportedModule[] {
   switch (node.type) {
     case 'ImportDeclaration':
     case 'ExportNamedDeclaration': {
@@ -83,14 +83,14 @@ function importOf(node: SyntaxNode, line: number): readonly ImportedModule[] {
       const specifiers = nodesOf(node.specifiers)
       const isType = (each: SyntaxNode) => each.importKind === 'type' || each.exportKind === 'type'
       const typeOnly = isType(node) || (specifiers.length > 0 && specifiers.every(isType))
-      return [{ specifier: textOf(node.source), typeOnly, names: specifiers.map(importedName), line }]
+      return [{ specifier: textOf(node.source), typeOnly, names: specifiers.map(importedName), line: lineOf() }]
     }
     case 'ExportAllDeclaration':
-      return [{ specifier: textOf(node.source), typeOnly: node.exportKind === 'type', names: ['*'], line }]
+      return [{ specifier: textOf(node.source), typeOnly: node.exportKind === 'type', names: ['*'], line: lineOf() }]
     case 'ImportExpression':
-      return [{ specifier: textOf(node.source), typeOnly: false, names: ['*'], line }]
+      return [{ specifier: textOf(node.source), typeOnly: false, names: ['*'], line: lineOf() }]
     case 'TSImportType':
-      return [{ specifier: textOf(node.source ?? node.argument), typeOnly: true, names: ['*'], line }]
+      return [{ specifier: textOf(node.source ?? node.argument), typeOnly: true, names: ['*'], line: lineOf() }]
     default:
       return []
   }

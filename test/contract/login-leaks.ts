@@ -3,12 +3,12 @@ import { runInNewContext } from 'node:vm'
 import { expect } from 'vitest'
 import { until } from './login-fixtures.ts'
 
-const GROWTH_LIMIT_BYTES = 12_000_000
+const GROWTH_LIMIT_BYTES = 8_000_000
 /** What a client may leave behind; pipes and servers belong to the test itself. */
 const RESOURCES = /^(?:TCPSocketWrap|TCPConnectWrap|TLSWrap|Timeout|Immediate|GetAddrInfoReqWrap|HTTP.*)$/
 
 /** Runs a probe over and over, some at the same time, and expects that nothing of it stays. */
-export async function expectNoLeaks(probe: (index: number) => Promise<unknown>, { rounds = 1000, atOnce = 50 } = {}) {
+export async function expectNoLeaks(probe: (index: number) => Promise<unknown>, { rounds = 500, atOnce = 50 } = {}) {
   const run = async (from: number, to: number): Promise<void> => {
     for (let index = from; index < to; index += atOnce) {
       await Promise.all(Array.from({ length: Math.min(atOnce, to - index) }, (_, offset) => probe(index + offset)))

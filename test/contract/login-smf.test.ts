@@ -390,7 +390,7 @@ describe('a probe over and over', () => {
   /** What is looked for is what stays, however busy the machine is. */
   const PATIENT_MS = 30_000
 
-  it('leaves nothing behind in a thousand logins', { timeout: 120_000 }, async () => {
+  it('leaves nothing behind in hundreds of logins', { timeout: 120_000 }, async () => {
     await using clear = await startPlace(startSmfListener, { protocol: 'smf' })
     await using secure = await startPlace(startSmfListener, { protocol: 'smfs', tls: tls.good, ca: tls.ca.certificate })
     await using compressed = await startPlace(startSmfListener, { protocol: 'smfc' })
@@ -406,7 +406,7 @@ describe('a probe over and over', () => {
         const [run, expected] = kinds[index % kinds.length] ?? []
         expect(short((await run?.()) ?? { outcome: 'accepted' })).toBe(expected)
       },
-      { rounds: 1000, atOnce: 25 },
+      { rounds: 400, atOnce: 25 },
     )
     for (const { vpn } of [clear, secure, compressed]) {
       await until(() => vpn.state.accounts.clients().length === 0)

@@ -174,7 +174,7 @@ beforeAll(async () => {
   for (const { end, index } of LOST) await end?.(world.sandbox(index), last)
   for (const { index, what } of LOST) await healed(what, index)
   await world.settled(all)
-}, 120_000)
+}, 300_000)
 afterAll(() => world[Symbol.asyncDispose]())
 
 async function statusOf(index: number): Promise<string | null> {

@@ -46,6 +46,32 @@ describe('connections to a database that is silent', () => {
   })
 })
 
+describe('connections of a queue that was closed', () => {
+  it('are no error when the server stops before it has read their goodbye', async () => {
+    const { proxy, connectionString } = await proxied()
+    await using _ = proxy
+    const errors: string[] = []
+    const observer = {
+      onError: (_queue: string, { message }: Error) => void errors.push(message),
+      onJobFailed: () => undefined,
+    }
+    const backend = await openQueueBackend({ connectionString, observer })
+    await backend.queue('some-queue').counts()
+    const { pool } = database()
+    const OURS = `from pg_stat_activity where application_name = 'keymesh-queue' and datname = current_database()`
+    const ours = async (also = ''): Promise<number | null> => (await pool.query(`select 1 ${OURS} ${also}`)).rowCount
+    // A new queue has more to say than what it was asked.
+    await until('all is said', async () => ((await ours(`and state = 'idle'`)) === proxy.open ? true : null))
+    await proxy.set({ kind: 'silent', direction: 'up' })
+    await backend.close()
+    expect((await pool.query(`select pg_terminate_backend(pid) ${OURS}`)).rowCount).toBeGreaterThan(0)
+    await until('the server let them go', async () => ((await ours()) === 0 ? true : null))
+    await proxy.set({ kind: 'none' })
+    await until('they are closed', () => (proxy.open === 0 ? true : null))
+    expect(errors).toEqual([])
+  })
+})
+
 describe('a database connection that breaks', () => {
   it('under a query fails the query, and the next one works', async () => {
     const { proxy, connectionString } = await proxied()

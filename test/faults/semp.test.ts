@@ -202,6 +202,8 @@ beforeAll(async () => {
   const tls = await authority.issue({ names: ['localhost'] })
   world = await startRunningMesh({
     brokers: [{}, { tls }, ...ROWS.map(() => ({}))],
+    // Sweeps of so many brokers in each second would be all that a small machine does.
+    env: { KEYMESH_SWEEP_CRON: '*/5 * * * * *' },
     broker: (broker, index) => {
       const { management } = broker
       if (index !== 1 || management === null) return broker
@@ -249,7 +251,7 @@ beforeAll(async () => {
   }
   for (const end of endings.splice(0)) await end()
   await world.settled(all)
-}, 120_000)
+}, 300_000)
 afterAll(async () => {
   for (const end of endings.splice(0)) await end()
   await world[Symbol.asyncDispose]()

@@ -3,11 +3,10 @@ import { createHash } from 'node:crypto'
 import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
 import { backUp, checkBackup } from '../../src/backup.ts'
 import { toConfig } from '../../src/config.ts'
 import { type Context, openContext } from '../../src/context.ts'
@@ -132,14 +131,11 @@ describe('a backup', () => {
   })
 })
 
-const PROGRAM = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url))
-
 /** What a command prints. Throws when it does not end well. */
 async function keymesh(env: Readonly<Record<string, string>>, ...words: readonly string[]): Promise<string> {
   const settings = { PATH: String(process.env.PATH), HOME: '/nonexistent', KEYMESH_LOG_LEVEL: 'silent', ...env }
-  const options = { cwd: REPOSITORY, env: settings }
-  const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', PROGRAM, ...words], options)
+  const program = join(inject('testProgramsDirectory'), 'src/main.js')
+  const { stdout } = await promisify(execFile)(process.execPath, [program, ...words], { env: settings })
   return stdout
 }
 

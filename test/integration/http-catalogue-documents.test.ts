@@ -171,9 +171,10 @@ describe('real documents', () => {
   })
   afterAll(() => rm(directory, { recursive: true }))
 
-  it.each(['2.2.0', '2.5.0'])('are valid as %s, with the channels that they had', async (asyncApiVersion) => {
+  it('are valid as another version, with the channels that they had', async () => {
     expect(documents.length).toBeGreaterThan(4)
     for (const [index, one] of documents.entries()) {
+      const asyncApiVersion = index % 2 === 0 ? '2.2.0' : '2.5.0'
       const { body } = await call<Rendered>('GET', document(`api${index}`, `?asyncApiVersion=${asyncApiVersion}`))
       const file = join(directory, `api${index}.json`)
       await writeFile(file, JSON.stringify(body))

@@ -24,7 +24,7 @@ import {
 import { ordersPortal } from './reconcile-fixtures.ts'
 
 const CLIENTS = 50
-const STEPS = 12
+const STEPS = 8
 
 let running: RunningMesh
 let app: App

@@ -841,10 +841,10 @@ describe('a prune', () => {
   })
 })
 
-describe('10,000 registrations', () => {
+describe('6,000 registrations', () => {
   it('are imported, found unchanged, and reached by one change of their product', { timeout: 120_000 }, async () => {
     const account = await newAccount()
-    const registrations = Array.from({ length: 10_000 }, (_, index) =>
+    const registrations = Array.from({ length: 6_000 }, (_, index) =>
       registration(`app-${index}`, {
         credentials: [
           index % 2 === 0 ? credential('main') : suppliedCredential('main', `consumer-key-${index}`, 'secret-secret'),
@@ -852,7 +852,7 @@ describe('10,000 registrations', () => {
       }),
     )
     const file = portalFile({ registrations })
-    expect((await importPortalFile(importing, account, file)).raised).toHaveLength(10_000)
+    expect((await importPortalFile(importing, account, file)).raised).toHaveLength(6_000)
     expect((await importPortalFile(importing, account, file, { prune: true })).changes).toEqual([])
     const changed = {
       ...file,
@@ -860,9 +860,9 @@ describe('10,000 registrations', () => {
         product('orders', { versions: [productVersion({ brokers: [brokerId('broker-1'), brokerId('broker-2')] })] }),
       ],
     }
-    expect((await importPortalFile(importing, account, changed)).raised).toHaveLength(10_000)
+    expect((await importPortalFile(importing, account, changed)).raised).toHaveLength(6_000)
     const { rows } = await sql`select wanted, generation, count(*) from pairs where account_id = ${account}
       group by 1, 2`.execute(open.db)
-    expect(rows).toEqual([{ wanted: true, generation: 2, count: 20_000 }])
+    expect(rows).toEqual([{ wanted: true, generation: 2, count: 12_000 }])
   })
 })

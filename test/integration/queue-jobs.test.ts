@@ -12,7 +12,7 @@ import { engineCases, type TestEngine } from '../helpers/queue-engines.ts'
 const DONE: JobOutcome = { status: 'done' }
 const NEVER = '0 0 29 2 *'
 const eventually = (check: () => unknown | Promise<unknown>): Promise<unknown> =>
-  vi.waitFor(check, { timeout: 10_000, interval: 10 })
+  vi.waitFor(check, { timeout: 30_000, interval: 10 })
 const acme = accountId('acme')
 const usable = (name: string, paused = false): UsableBroker => ({ accountId: acme, brokerId: brokerId(name), paused })
 const pairOf = (broker: string, name: string): Pair => ({

@@ -10,7 +10,7 @@ import { engineCases, type TestEngine } from '../helpers/queue-engines.ts'
 
 const EMPTY = { waiting: 0, active: 0, delayed: 0, failed: 0 }
 const eventually = (check: () => unknown | Promise<unknown>): Promise<unknown> =>
-  vi.waitFor(check, { timeout: 20_000, interval: 20 })
+  vi.waitFor(check, { timeout: 40_000, interval: 20 })
 
 interface Child {
   readonly lines: string[]

@@ -10,7 +10,7 @@ import { engineCases, type TestEngine } from '../helpers/queue-engines.ts'
 const EMPTY = { waiting: 0, active: 0, delayed: 0, failed: 0 }
 const DONE: JobOutcome = { status: 'done' }
 const eventually = (check: () => unknown | Promise<unknown>): Promise<unknown> =>
-  vi.waitFor(check, { timeout: 10_000, interval: 10 })
+  vi.waitFor(check, { timeout: 30_000, interval: 10 })
 
 describe.each(engineCases())('the queue on $engine', ({ skip, start }) => {
   describe.skipIf(skip)('with a worker', () => {

@@ -2,14 +2,12 @@ import { execFile, spawnSync } from 'node:child_process'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { completedNames } from '../../src/cli/completed-names.ts'
 import { runCommandLine } from '../../src/cli/program.ts'
 import { type TestMesh, withMesh } from '../helpers/mesh.ts'
 import { client, ordersPortal } from './reconcile-fixtures.ts'
 
-const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url))
 const hasScript = spawnSync('script', ['--version']).error === undefined
 const ESCAPE = String.fromCharCode(27)
 
@@ -19,10 +17,8 @@ let mesh: TestMesh
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'keymesh-terminal-'))
   const program = join(directory, 'keymesh')
-  await writeFile(
-    program,
-    `#!/bin/sh\ncd '${REPOSITORY}' && exec '${process.execPath}' --import tsx src/main.ts "$@"\n`,
-  )
+  const main = join(inject('testProgramsDirectory'), 'src/main.js')
+  await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`)
   await chmod(program, 0o755)
   mesh = await withMesh({ portal: (brokers) => ordersPortal(brokers, [client('app-a'), client('app-b')]) })
 })

@@ -11,9 +11,9 @@ import { inWorld, KNOWN, newWorld, type World } from './http-fuzz-world.ts'
 
 /** Most requests for one operation, and the time after which no further one begins. */
 const LIMITS = {
-  ofRead: { runs: 20, timeMs: 50 },
-  ofWrite: { runs: 40, timeMs: 120 },
-  ofBytes: { runs: 500, timeMs: 2000 },
+  ofRead: { runs: 20, timeMs: 30 },
+  ofWrite: { runs: 40, timeMs: 80 },
+  ofBytes: { runs: 500, timeMs: 1000 },
 }
 /** A world that was changed so often is made anew. */
 const CHANGES = 6

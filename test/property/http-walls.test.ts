@@ -134,7 +134,7 @@ describe('two accounts with the same ids, names and keys', () => {
         for (const [isFirst, each] of mixed) if (isFirst) expected.push(await run(alone.client, alone.name, each))
         expect(answers).toEqual(expected)
       }),
-      { numRuns: 8 },
+      { numRuns: 5 },
     )
   }, 120_000)
 
