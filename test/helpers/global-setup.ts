@@ -8,6 +8,7 @@ import type { TestProject } from 'vitest/node'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { migrations } from '../../src/store/migrations.ts'
+import { useScratchDirectory } from './scratch-directory.ts'
 import { compileTestPrograms } from './test-programs.ts'
 
 declare module 'vitest' {
@@ -28,6 +29,7 @@ export interface TestServer {
 
 /** Runs once per vitest run, in its main process. The database server waits until a test file asks for it. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const removeScratch = await useScratchDirectory()
   let started: Promise<RunningServer> | undefined
   const origin = createServer((_request, response) => {
     started ??= startServer()
@@ -47,6 +49,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     origin.closeAllConnections()
     await new Promise((resolve) => origin.close(resolve))
     await (await started)?.stop()
+    await removeScratch()
   }
 }
 
