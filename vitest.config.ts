@@ -1,10 +1,12 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 
 const SOAK = 'test/soak/soak.test.ts'
 
-export default defineConfig({
+type Options = NonNullable<TestProjectInlineConfiguration['test']>
+
+/** Not inherited with `extends`: each project would set everything up once more. */
+const project = (options: Options): TestProjectInlineConfiguration => ({
   test: {
-    globalSetup: ['test/helpers/global-setup.ts'],
     // For a test that hangs; a busy machine takes several times as long as a quiet one.
     testTimeout: 60_000,
     hookTimeout: 180_000,
@@ -14,10 +16,17 @@ export default defineConfig({
     isolate: false,
     // More than cores: most tests wait, for a database, a deadline or a process.
     maxWorkers: 4,
+    ...options,
+  },
+})
+
+export default defineConfig({
+  test: {
+    globalSetup: ['test/helpers/global-setup.ts'],
     projects: [
-      { extends: true, test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: [SOAK] } },
+      project({ name: 'tests', include: ['test/**/*.test.ts'], exclude: [SOAK] }),
       // Alone on the machine, after all others: what is late there is late because of the service.
-      { extends: true, test: { name: 'soak', include: [SOAK], sequence: { groupOrder: 1 } } },
+      project({ name: 'soak', include: [SOAK], sequence: { groupOrder: 1 } }),
     ],
   },
 })
