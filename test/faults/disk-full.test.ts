@@ -124,17 +124,21 @@ describe.skipIf(!canMount)('a service whose disk is full', () => {
   it('and cannot take the log of the database any more: ends, says why, and goes on after a start with space', async () => {
     {
       await using service = await Service.start({ dataDirectory, env: settings })
-      await withContext(async ({ db }) => {
-        await until('the service ends', async () => {
+      const outcomes: string[] = []
+      const ending = withContext(({ db }) =>
+        until('the service ends', async () => {
           await fillDisk()
           // Fills up a segment of the log, so that a new one is needed; what was freed meanwhile is filled, too.
           const statements = [
             sql`select pg_logical_emit_message(true, 'keymesh', repeat('x', 100000))`,
             sql`select pg_switch_wal()`,
           ]
-          for (const statement of statements) await statement.execute(db).catch(() => undefined)
+          for (const statement of statements) outcomes.push(await statement.execute(db).then(() => 'done', String))
           return service.log.some(({ event }) => event === 'service.stopping') ? true : null
-        })
+        }),
+      )
+      await ending.catch((error: unknown) => {
+        throw new Error(`${String(error)}: ${outcomes.slice(-20).join('; ')}\n${service.printed.slice(-4_000)}`)
       })
       expect(await service.stop()).toBe(1)
       expect(service.printed).toMatch(/The embedded database ended by itself \(there is no space left on its disk\)/)
