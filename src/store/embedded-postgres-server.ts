@@ -152,6 +152,8 @@ function serverSettings({ maxConnections, unsafeFast }: ServerOptions, port: num
     // Statements and rows may hold sealed secrets; the caller gets the error anyway.
     'log_min_error_statement=panic',
     'log_error_verbosity=terse',
+    // Recovering in place can hang for ever on a full disk; a new start recovers, and says what is wrong when it cannot.
+    'restart_after_crash=off',
     ...(unsafeFast ? ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'] : []),
   ]
 }
@@ -189,6 +191,8 @@ async function settlesWithin(promise: Promise<unknown>, withinMs: number): Promi
   return settled
 }
 
+const REFUSED_CLIENT = /FATAL: {2}(?:the database system is|terminating connection)/
+
 function lastLinesOf(child: ChildProcess, onLine: (line: string) => void): string[] {
   const last: string[] = []
   let rest = ''
@@ -196,7 +200,8 @@ function lastLinesOf(child: ChildProcess, onLine: (line: string) => void): strin
     const lines = `${rest}${chunk}`.split('\n')
     rest = (lines.pop() ?? '').slice(-4096)
     for (const line of lines) {
-      last.push(line)
+      // Clients that try again would push out why it ends.
+      if (!REFUSED_CLIENT.test(line)) last.push(line)
       if (last.length > 20) last.shift()
       onLine(line)
     }
